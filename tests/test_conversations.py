@@ -95,15 +95,34 @@ def test_the_table(recording: str, rules: str, capsys: pytest.CaptureFixture[str
 
     assert "refund conversation bad, 2 turns 3 tool calls" in told
     assert "(call 3). Call 3 is call 1 of turn 2." in told
-    assert "8 trajectories, 6 tool calls, 1 failing" in told
+    assert told.endswith("5 trajectories, 6 tool calls, 3 conversations, 1 failing")
 
 
 @pytest.mark.parametrize("form", ["junit", "html", "markdown"])
 def test_reports_for_people(recording: str, rules: str, tmp_path: Path, form: str) -> None:
-    """Each names the conversation."""
+    """Each names the conversation, and the last two count conversations apart from runs."""
     file = tmp_path / "report"
     main(["score", recording, "--config", rules, f"--{form}", str(file)])
-    assert "conversation bad, 2 turns" in file.read_text()
+    told = file.read_text()
+    assert "conversation bad, 2 turns" in told
+    counts = {
+        "junit": 'tests="6"',
+        "html": "None of 5 runs was evaluated. 1 of 3 conversations failed.",
+        "markdown": "spanscore: failed: 5 runs and 3 conversations, 1 failed",
+    }
+    assert counts[form] in told
+
+
+def test_the_reasons_of_runs_and_conversations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each is a share of its own kind."""
+    rules = tmp_path / "spanscore.yaml"
+    rules.write_text(f"{RULES}  never: {{type: tool_policy, forbidden: [look]}}")
+    main(["score", recorded(tmp_path / "turns.jsonl", *TURNS, key=KEY), "--config", str(rules)])
+    head, columns, first, second, *_ = capsys.readouterr().out.splitlines()
+
+    assert "3 of 5 runs failed, 1 of 3 conversations failed, for 2 reasons" == head
+    assert "count" == columns.split()[0]
+    assert [["3", "60.0", "%", "never:"], ["1", "33.3", "%", "once:"]] == [each.split()[:4] for each in (first, second)]
 
 
 def test_only_some_runs(recording: str, rules: str, capsys: pytest.CaptureFixture[str]) -> None:

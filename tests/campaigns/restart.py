@@ -5,10 +5,12 @@ PYTHONPATH=tests python tests/campaigns/restart.py --restarts 500
 Clients send runs over gRPC and HTTP in several requests: spans, logs, or both, the root anywhere among them, so that
 calls of most runs come within `decision_delay` after the root's end. Some requests come twice, and some runs get a call
 long after they were scored. Requests that are refused are sent again. One restart in ten is that of a member that reads
-Kafka. Each start and each end is at a random moment, also during a replay.
+Kafka. Each start and each end is at a random moment, also during a replay. Over gRPC and HTTP, one run in five pauses
+for an approval and continues in its trace, and two in three are turns of conversations.
 
 At the end every run must have been scored with all calls that came in time, never with a part of them, and once as
-revision 0. A run of which a client was too slow with a call, beside what the restart took, is counted apart.
+revision 0; a run that pauses once as whole. Each turn is in the last report of one conversation. A run of which a
+client was too slow with a call, beside what the restart took, is counted apart.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ import urllib.error
 import urllib.request
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -41,6 +43,7 @@ it has 0.5 s, and neither a client nor the campaign notices everything at once."
 
 _CLIENTS: Final = 12
 _LONGEST_GAP_S: Final = 0.2
+_APPROVED_AFTER_S: Final = (0.3, 1.5)
 _SENT_TWICE: Final = 0.1
 _LATE: Final = 0.1
 _LATEST_S: Final = 4.0
@@ -57,6 +60,10 @@ exporters: {{jsonl: {{path: scores.jsonl}}, prometheus: {{endpoint: "127.0.0.1:{
 traces: {{decision_delay: 500ms, trace_timeout: 2s}}
 storage: {{durability: {durability}, directory: state, max_size: 64MiB}}
 telemetry: {{log_level: warning}}
+conversations: {{idle: {idle}, max_bytes: 8MiB}}
+evaluators:
+  health: {{type: tool_call_trajectory}}
+  never: {{type: tool_policy, over: conversation, forbidden: [delete_order]}}
 """
 
 
@@ -82,11 +89,15 @@ class Outcome:
     """Scores as revision 0 that lack a call, or do not say that they are complete."""
     repeated: int = 0
     """Scores as revision 0 of a run that had one before."""
+    pauses: int = 0
+    """Scores of runs that pause, before they were whole."""
+    turns: crash.Turns = field(default_factory=crash.Turns)
 
     @property
     def failed(self) -> bool:
         """Whether a promise was broken."""
-        return bool(self.lost or self.partial or self.repeated)
+        turns = self.turns
+        return bool(self.lost or self.partial or self.repeated or turns.repeated or turns.in_part or turns.lost)
 
 
 class Step(NamedTuple):
@@ -136,6 +147,13 @@ def planned(number: int, chance: random.Random) -> Run:
     return Run(number, steps, sum(map(len, parts)), is_of_logs, late)
 
 
+def pausing(run: Run, chance: random.Random) -> Run:
+    """Return a run that has a call that waits, and continues with it when the pause was scored."""
+    (path, waiting, _), *_, (_, continuation, _) = crash.requests(run.number, [1], chance)
+    steps = [Step(0, path, waiting), *run.steps, Step(chance.uniform(*_APPROVED_AFTER_S), path, continuation)]
+    return replace(run, steps=steps, calls=run.calls + 1)
+
+
 class Clients:
     """Send runs until they are told to finish the ones they have begun."""
 
@@ -170,12 +188,13 @@ class Clients:
         while not self._ending.is_set():
             with self._lock:
                 run = planned(next(self._numbers), chance)
+                run = pausing(run, chance) if crash.pauses(run.number) and not run.is_of_logs else run
             before: float | None = None
             for step in run.steps:
                 time.sleep(step.after_s)
                 self._send(door, step)
                 now = time.monotonic()
-                if before is not None and now - max(before, self.ready_at) > SLOW_S:
+                if before is not None and step.after_s <= _LONGEST_GAP_S and now - max(before, self.ready_at) > SLOW_S:
                     self.slow.add(run.trace_id)
                 before = now
                 if chance.random() < _SENT_TWICE:
@@ -267,6 +286,13 @@ def _over_otlp(restarts: int, directory: Path, outcome: Outcome, *, seed: int, s
     kafka.wait(lambda: not _missing(clients.runs, _reports([receiver.scores])) - clients.slow)
     kafka.wait(lambda: not receiver.counts()["live"])
     receiver.stop()
+    receiver.start("crash", "1ms")
+    receiver.wait_until_ready()
+    kafka.wait(lambda: not receiver.counts()["open"])
+    receiver.stop()
+    turns = (run for run in clients.runs if crash.conversation_of(run.number) and not run.is_of_logs)
+    expected = {run.trace_id: run.calls for run in turns if run.trace_id not in clients.slow}
+    outcome.turns = crash.Turns.of(_reports([receiver.scores]), expected)
     outcome.late += sum(run.late is not None for run in clients.runs)
     outcome.sent_again += clients.sent_again
     _account(clients.runs, clients.slow, [receiver.scores], outcome)
@@ -342,10 +368,14 @@ def _reports(files: Iterable[Path]) -> Iterator[dict[str, Any]]:
                 yield json.loads(line)
 
 
+def _of_runs(reports: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    return (report for report in reports if report["unit"] != "conversation")
+
+
 def _missing(runs: Iterable[Run], reports: Iterable[Mapping[str, Any]]) -> set[str]:
     """Return the runs that are not scored with all of their calls."""
     most: defaultdict[str, int] = defaultdict(int)
-    for report in reports:
+    for report in _of_runs(reports):
         most[report["trace_id"]] = max(most[report["trace_id"]], len(report["tool_calls"]))
     return {run.trace_id for run in runs if most[run.trace_id] < run.calls}
 
@@ -353,10 +383,15 @@ def _missing(runs: Iterable[Run], reports: Iterable[Mapping[str, Any]]) -> set[s
 def _account(runs: Iterable[Run], slow: Iterable[str], files: Iterable[Path], outcome: Outcome) -> None:
     files = list(files)
     by_trace = {run.trace_id: run for run in runs}
-    firsts: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for report in _reports(files):
-        if not report["revision"]:
-            firsts[report["trace_id"]].append(report)
+    whole: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    firsts: dict[str, list[Mapping[str, Any]]] = {}
+    for report in _of_runs(_reports(files)):
+        outcome.pauses += "paused" in report
+        if "paused" not in report:
+            whole[report["trace_id"]].append(report)
+    for trace_id, found in whole.items():
+        first = min(report["revision"] for report in found)
+        firsts[trace_id] = [report for report in found if report["revision"] == first]
     too_slow = set(slow)
     outcome.runs += len(by_trace)
     outcome.of_logs += sum(run.is_of_logs for run in by_trace.values())

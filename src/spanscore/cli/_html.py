@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Final, TextIO
 
+from spanscore.cli._reason_texts import counted
 from spanscore.cli._summary import Summary
 from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
@@ -31,12 +32,12 @@ class HtmlPage:
         self._out: Final = out
         self._names: Final = CaseNames(key)
         self._batch: Final = RunBatch()
-        self._labels: Final = Counter[str]()
+        self._labels: Final = {"run": Counter[str](), "conversation": Counter[str]()}
 
     def add(self, report: Report) -> None:
         self._names.add(report)
         self._batch.add(report)
-        self._labels[report.label] += 1
+        self._labels["run" if report.conversation is None else "conversation"][report.label] += 1
 
     def finish(self, summary: Summary) -> None:
         unchecked = summary.unchecked()
@@ -45,10 +46,11 @@ class HtmlPage:
         lines = [printable(line, _LINE_WIDTH) for line in told]
         more = [f"... and {len(lines) - _REASONS_TOLD} more"] if len(lines) > _REASONS_TOLD else []
         values: dict[str, Any] = {
-            "title": f"{_HEADLINES[verdict]}: {plural(summary.trajectories, 'run')} - spanscore",
+            "title": f"{_HEADLINES[verdict]}: {counted(summary.why.runs, summary.why.conversations)} - spanscore",
             "verdict": verdict,
             "headline": _HEADLINES[verdict],
-            "sentence": _sentence(self._labels),
+            "sentence": " ".join(_sentence(labels, what) for what, labels in self._labels.items() if labels)
+            or "There was no run to score.",
             "reasons": [*lines[:_REASONS_TOLD], *more],
             "notes": self._notes(),
         }
@@ -62,12 +64,10 @@ class HtmlPage:
         return [f"{what} of {plural(count, 'run')} {why}" for what, count in counts.items() if count]
 
 
-def _sentence(labels: Counter[str]) -> str:
-    runs = plural(labels.total(), "run")
+def _sentence(labels: Counter[str], what: str) -> str:
+    all_of_them = plural(labels.total(), what)
     passed, failed, others = (labels[each] for each in ("pass", "fail", "not_evaluated"))
-    if not labels:
-        return "There was no run to score."
     if not passed and not failed:
-        return f"None of {runs} was evaluated."
-    told = f"{failed:,} of {runs} failed" if failed else f"{passed:,} of {runs} passed"
+        return f"None of {all_of_them} was evaluated."
+    told = f"{failed:,} of {all_of_them} failed" if failed else f"{passed:,} of {all_of_them} passed"
     return f"{told}, {others:,} not evaluated." if others else f"{told}."

@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final, TextIO
 
-from spanscore.cli._reason_texts import HEADINGS, ROWS_SHOWN, agents, headline, more, share, since_when
+from spanscore.cli._reason_texts import ROWS_SHOWN, agents, counted, headings, headline, more, share, since_when
 from spanscore.cli._summary import Summary
-from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
 from spanscore.model import Failed, Outcome, Report, Score
 from spanscore.reports.cases import CaseNames
@@ -52,7 +51,8 @@ class Markdown:
 
     def finish(self, summary: Summary) -> None:
         verdict = summary.verdict
-        runs = f"{plural(summary.trajectories, 'run')}, {self._labels['fail']} failed"
+        why = summary.why
+        runs = f"{counted(why.runs, why.conversations)}, {self._labels['fail']} failed"
         lines = [MARKER, f"### {SIGNS[verdict]} spanscore: {_WORDS[verdict]}: {runs}", ""]
         reasons = [*summary.problems, *summary.unchecked(), *summary.told_of_gates(), *summary.remarks()]
         if reasons:
@@ -62,7 +62,7 @@ class Markdown:
             lines.append(f"| {code(name)} | {code(tally.type)} | {' | '.join(tally.cells)} |")
         lines += ["", *_reasons(summary.why)]
         if self._failing:
-            lines += [f"<details><summary>{plural(self._labels['fail'], 'failing run')}</summary>", ""]
+            lines += [f"<details><summary>{counted(why.failing, why.failing_conversations, 'failing ')}</summary>", ""]
             names = self._names.names()
             for number, trace_id, told in self._failing:
                 lines += [f"- {code(names[number])} {code(trace_id)}", *(f"  - {line}" for line in told)]
@@ -76,7 +76,7 @@ def _reasons(table: ReasonTable) -> Iterator[str]:
     """Yield the lines of the table of reasons; none if no run failed."""
     if not (rows := table.rows()):
         return
-    yield from (f"**{headline(table, rows)}**", "", f"| {' | '.join(HEADINGS)} |", "|--:|--:|---|---|---|")
+    yield from (f"**{headline(table, rows)}**", "", f"| {' | '.join(headings(table))} |", "|--:|--:|---|---|---|")
     for row in rows[:ROWS_SHOWN]:
         errors = "".join(f"<br>{runs}x {as_text(text)}" for text, runs in row.errors)
         changed = f"<br>**{since_when(table, row)}**" if row.growth else ""

@@ -10,16 +10,28 @@ from spanscore.messages.plural import plural
 from spanscore.messages.printable import MAX_LABEL_CHARS, printable
 from spanscore.reports.reason_table import ReasonRow, ReasonTable
 
-HEADINGS: Final = ("runs", "share", "reason", "agents", "such as")
+_HEADINGS: Final = ("share", "reason", "agents", "such as")
 ROWS_SHOWN: Final = 20
 _AGENTS_SHOWN: Final = 2
 _BLOCKS: Final = "▁▂▃▄▅▆▇█"
 
 
+def headings(table: ReasonTable) -> tuple[str, ...]:
+    """Return the headings of the columns."""
+    return ("count" if table.conversations else "runs", *_HEADINGS)
+
+
+def counted(runs: int, conversations: int, kind: str = "") -> str:
+    """Return numbers in words, such as `5 runs` or `5 failing runs and 1 failing conversation`."""
+    numbers = [plural(runs, f"{kind}run")] if runs or not conversations else []
+    return " and ".join([*numbers, *([plural(conversations, f"{kind}conversation")] if conversations else [])])
+
+
 def headline(table: ReasonTable, rows: Sequence[ReasonRow]) -> str:
     """Return how many runs failed, and for how many reasons; reasons that are part of another one do not count."""
     reasons = plural(sum(row.part_of is None for row in rows), "reason")
-    told = f"{table.failing} of {plural(table.runs, 'run')} failed, for {reasons}"
+    talks = f", {table.failing_conversations} of {plural(table.conversations, 'conversation')} failed"
+    told = f"{table.failing} of {plural(table.runs, 'run')} failed{talks if table.conversations else ''}, for {reasons}"
     grown = [(row.growth.evidence, -place) for place, row in enumerate(rows) if row.growth is not None]
     if not grown:
         return told

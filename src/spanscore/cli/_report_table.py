@@ -13,7 +13,7 @@ from rich.text import Text
 
 from spanscore.cli._columns import width_of
 from spanscore.cli._marked import details_of, marked_calls
-from spanscore.cli._reason_texts import HEADINGS, ROWS_SHOWN, agents, headline, more, over_time, share, since_when
+from spanscore.cli._reason_texts import ROWS_SHOWN, agents, headings, headline, more, over_time, share, since_when
 from spanscore.cli._repeated_cases import COLUMNS as COLUMNS_OF_CASES
 from spanscore.cli._summary import Summary
 from spanscore.compare.alignment import CONTEXT, Entry
@@ -91,9 +91,14 @@ class Table:
         self._console.print(next(grids, None) or _counts_below(summary))
         self._tell_cases(summary)
         self._tell_unchecked(summary)
-        counts = [plural(summary.trajectories, "trajectory", "trajectories"), plural(summary.tool_calls, "tool call")]
-        if summary.failing:
-            counts.append(f"{summary.failing} failing")
+        why = summary.why
+        counts = [plural(why.runs, "trajectory", "trajectories"), plural(summary.tool_calls, "tool call")]
+        if why.failing:
+            counts.append(f"{why.failing} failing")
+        if why.conversations:
+            counts.append(plural(why.conversations, "conversation"))
+        if why.failing_conversations:
+            counts.append(f"{why.failing_conversations} failing")
         if summary.unchecked_cases:
             counts.append(f"{plural(len(summary.unchecked_cases), 'case')} not checked")
         if summary.problems:
@@ -135,8 +140,11 @@ class Table:
 
     def _tell_unchecked(self, summary: Summary) -> None:
         """Print what was not scored and why, remarks, and gates."""
-        for name, skipped, reasons in summary.skipped():
-            self._console.print(Text(printable(f"{name} skipped {skipped}: {reasons}", _SENTENCE_WIDTH), style="dim"))
+        skipped: dict[str, list[str]] = {}
+        for name, count, reasons in summary.skipped():
+            skipped.setdefault(f"skipped {count}: {reasons}", []).append(name)
+        for told, names in skipped.items():
+            self._console.print(Text(printable(f"{', '.join(names)} {told}", _SENTENCE_WIDTH), style="dim"))
         for line in (*summary.unchecked(), *summary.remarks()):
             self._console.print(Text(line, style="yellow"))
         for line in summary.told_of_gates():
@@ -172,8 +180,12 @@ def _headline(report: Report, case: str | None) -> Text:
     trajectory = report.trajectory
     case = conversation_name(report) or case
     known = [trajectory.service, trajectory.agent, case, plural(len(trajectory.calls), "tool call")]
-    if not report.complete:
+    if report.conversation is not None and report.conversation.finished is None:
+        pass  # its name says so
+    elif not report.complete:
         known.append(f"incomplete ({report.incomplete})")
+    elif trajectory.completeness.resumed and report.conversation is None:
+        known.append("continues after a pause")
     text = Text.assemble((mark, style), " ", (trajectory.trace_id.hex(), "bold"), "  ")
     return text.append("  ".join(printable(word) for word in known if word))
 
@@ -197,8 +209,8 @@ def _calls(report: Report) -> Text:
 def _reasons(table: ReasonTable, rows: Sequence[ReasonRow], id_width: int | None = None) -> Grid:
     """Return the reasons, the ids of traces with so many digits."""
     grid = Grid(box=None, padding=(0, 3, 0, 0), pad_edge=False, header_style="dim")
-    for heading in HEADINGS:
-        grid.add_column(heading, justify="right" if heading in HEADINGS[:2] else "left", overflow="fold")
+    for place, heading in enumerate(headings(table)):
+        grid.add_column(heading, justify="right" if place <= 1 else "left", overflow="fold")
     for row in rows[:ROWS_SHOWN]:
         indent = "  " if row.part_of else ""
         reason = Text(f"{indent}{printable(row.text, _SENTENCE_WIDTH)}")

@@ -31,7 +31,7 @@ class ReasonRow(NamedTuple):
     text: str
     runs: int
     of: int
-    """The number of all runs, failing or not."""
+    """The number of all runs, failing or not; of all conversations, if the evaluator is over conversations."""
     agents: tuple[str, ...]
     """The names of the agents of these runs, the most frequent first; empty if no run names one."""
     trace_id: str
@@ -75,13 +75,14 @@ class ReasonRow(NamedTuple):
 
 
 class CountedRun(NamedTuple):
-    """A run as the table of reasons counts it: small, so that many can be kept without their reports."""
+    """A run or a conversation as the table of reasons counts it: small, so that many can be kept without reports."""
 
     trace_id: str
     start_ns: int | None
     agent: str | None
     evaluators: frozenset[str]
     """Those that scored it or went wrong."""
+    is_conversation: bool
     is_failing: bool
     reasons: tuple[Reason, ...]
     errors: tuple[str | None, ...]
@@ -97,6 +98,7 @@ class CountedRun(NamedTuple):
             start_ns=run.start_ns,
             agent=run.agent,
             evaluators=frozenset(each.name for each in report.evaluations if not isinstance(each.outcome, Skipped)),
+            is_conversation=report.conversation is not None,
             is_failing=bool(report.failing),
             reasons=found,
             errors=tuple(_error_of(each, report) for each in found),
@@ -108,7 +110,10 @@ class ReasonTable:
 
     def __init__(self) -> None:
         self.runs = 0
+        """Runs; conversations are counted apart."""
+        self.conversations = 0
         self.failing = 0
+        self.failing_conversations = 0
         self._counted: Final[dict[str, _CountedReason]] = {}
         self._starts: Final = array("q")
         """The start of each run, ns since the epoch; -1 if it is unknown."""
@@ -122,18 +127,20 @@ class ReasonTable:
         return len({start_ns // _DAY_NS for start_ns in self._starts if start_ns >= 0}) > 1
 
     def add(self, report: Report) -> None:
-        """Count a run."""
+        """Count a run or a conversation."""
         self.count(CountedRun.of(report))
 
     def count(self, run: CountedRun) -> None:
-        """Count a run of which the report is gone."""
+        """Count a run or a conversation of which the report is gone."""
         start_ns = run.start_ns
         self._starts.append(-1 if start_ns is None or start_ns > _LATEST_NS else start_ns)
         self._kinds.append(self._numbers.setdefault((run.agent, run.evaluators), len(self._numbers)))
-        self.failing += run.is_failing
+        self.runs += not run.is_conversation
+        self.conversations += run.is_conversation
+        self.failing += run.is_failing and not run.is_conversation
+        self.failing_conversations += run.is_failing and run.is_conversation
         for reason, error in zip(run.reasons, run.errors, strict=True):
             self._count(run, reason, error)
-        self.runs += 1
 
     def rows(self) -> list[ReasonRow]:
         """Return the reasons, the most frequent first; those that are part of another one below it."""
@@ -150,8 +157,9 @@ class ReasonTable:
             group_of[text] = text if part_of is None else group_of[part_of]
             agents = tuple(agent for agent, _ in found.agents.most_common())
             errors = tuple(found.errors.most_common(_TEXTS_SHOWN))
+            of = self.conversations if found.of_conversations else self.runs
             row = ReasonRow(
-                text, len(found.runs), self.runs, agents, found.trace_id, part_of, errors, grown[text], over_time[text]
+                text, len(found.runs), of, agents, found.trace_id, part_of, errors, grown[text], over_time[text]
             )
             groups.setdefault(group_of[text], []).append(row)
         return [row for group in groups.values() for row in group]
@@ -174,8 +182,10 @@ class ReasonTable:
         if counted is None:
             if len(self._counted) >= MOST_COUNTED:
                 return
-            counted = self._counted[reason.text] = _CountedReason(reason.evaluator, run.trace_id)
-        counted.runs.append(self.runs)
+            counted = self._counted[reason.text] = _CountedReason(
+                reason.evaluator, run.trace_id, of_conversations=run.is_conversation
+            )
+        counted.runs.append(len(self._starts) - 1)
         if run.agent:
             counted.agents[run.agent] += 1
         if error and (len(counted.errors) < _MOST_TEXTS or error in counted.errors):
@@ -188,6 +198,7 @@ class _CountedReason:
 
     evaluator: str
     trace_id: str
+    of_conversations: bool
     runs: array[int] = field(default_factory=lambda: array("I"))
     agents: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
