@@ -79,7 +79,7 @@ def test_two_kills_while_a_run_continues(tmp_path: Path) -> None:
     with killed(tmp_path, text, *begun, *another, once=lambda: scores.read_text().count("\n") > 1):
         before = _times_scored(tmp_path)
         with killed(tmp_path, text, once=lambda: _times_scored(tmp_path) > before), serving(text) as running:
-            eventually(lambda: running.service.engine.table.is_open(TRACE))
+            eventually(lambda: TRACE in running.service.engine.table.open)
             send(running, rest)
             eventually(lambda: any(report.verdict == "pass" for report in running.reports.emitted))
 

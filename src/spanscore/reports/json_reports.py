@@ -49,6 +49,7 @@ def counted_run(report: Mapping[str, Any]) -> CountedRun:
         start_ns=min(known, default=None),
         agent=agent if isinstance(agent, str) else None,
         evaluators=frozenset(name for name, each in outcomes.items() if each.get("outcome") != "skipped"),
+        is_conversation=report.get("unit") == "conversation",
         is_failing=report.get("verdict") == "fail",
         reasons=found,
         errors=(None,) * len(found),
