@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from spanscore.contracts import Evaluator
@@ -97,12 +97,6 @@ class EvaluatorEntry:
         randomness = int.from_bytes(random[-_SAMPLED_BITS // 8 :], "big")
         return randomness < self.sample_ratio * (1 << _SAMPLED_BITS)
 
-    def evaluated(self, trajectory: Trajectory) -> Sequence[int]:
-        """Return the positions of the calls that are not left out before evaluating."""
-        if self.ignores is None:
-            return range(len(trajectory.calls))
-        return [index for index, call in enumerate(trajectory.calls) if not self.ignores(call.name)]
-
 
 _Evaluating: TypeAlias = tuple[EvaluatorEntry, Answer]
 
@@ -166,7 +160,7 @@ class Scoring:
                         informational=entry.informational,
                         outcome=_known(outcome if isinstance(outcome, OUTCOMES) else _answered(outcome), trajectory)
                         if self._conversation is None
-                        else _known_of(self._conversation, entry, outcome, trajectory),
+                        else _known_of(self._conversation, outcome, trajectory),
                     )
                     for entry, outcome in evaluating
                 ),
@@ -296,9 +290,8 @@ class Pipeline:
             evaluator = entry.resolve(trajectory)
             if isinstance(evaluator, (Skipped, Failed)):
                 return evaluator
-            if entry.ignores is not None:
-                kept = tuple(trajectory.calls[index] for index in entry.evaluated(trajectory))
-                trajectory = replace(trajectory, calls=kept, completeness=trajectory.completeness.of(kept))
+            if (ignores := entry.ignores) is not None:
+                trajectory = trajectory.keeping(i for i, call in enumerate(trajectory.calls) if not ignores(call.name))
             if entry.elsewhere is not None:
                 return entry.elsewhere(evaluator, trajectory)
             return checked(evaluator.evaluate(trajectory))
@@ -312,7 +305,6 @@ class Pipeline:
 
 def _known_of(
     conversation: ConversationOutline,
-    entry: EvaluatorEntry,
     outcome: Outcome | PendingOutcome,
     trajectory: Trajectory,
 ) -> Outcome:
@@ -325,7 +317,7 @@ def _known_of(
         return known
     if conversation.finished is None and (known.passed or MendedBy.LATER in known.mended_by):
         return Skipped(FURTHER)
-    return naming_turns(known, conversation, entry.evaluated(trajectory))
+    return naming_turns(known, conversation)
 
 
 def _known(outcome: Outcome, trajectory: Trajectory, unseen: str = RESUMED) -> Outcome:
