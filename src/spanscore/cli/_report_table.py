@@ -13,7 +13,17 @@ from rich.text import Text
 
 from spanscore.cli._columns import width_of
 from spanscore.cli._marked import details_of, marked_calls
-from spanscore.cli._reason_texts import HEADINGS, ROWS_SHOWN, agents, headline, more, over_time, share, since_when
+from spanscore.cli._reason_texts import (
+    HEADINGS,
+    ROWS_SHOWN,
+    agents,
+    headline,
+    more,
+    over_time,
+    share,
+    since_when,
+    turn_of,
+)
 from spanscore.cli._repeated_cases import COLUMNS as COLUMNS_OF_CASES
 from spanscore.cli._summary import Summary
 from spanscore.compare.alignment import CONTEXT, Entry
@@ -204,6 +214,8 @@ def _reasons(table: ReasonTable, rows: Sequence[ReasonRow], id_width: int | None
         reason = Text(f"{indent}{printable(row.text, _SENTENCE_WIDTH)}")
         if changed := since_when(table, row):
             reason.append(f"\n{indent}  {over_time(row)}  ", style="dim").append(changed, style="bold red")
+        if turn := turn_of(row):
+            reason.append(f"\n{indent}  {turn}", style="dim")
         for text, runs in row.errors:
             reason.append(f"\n{indent}  {runs}x {text}", style="dim")
         grid.add_row(str(row.runs), share(row), reason, Text(agents(row)), row.trace_id[:id_width])

@@ -35,7 +35,7 @@ class ReasonRow(NamedTuple):
     agents: tuple[str, ...]
     """The names of the agents of these runs, the most frequent first; empty if no run names one."""
     trace_id: str
-    """Of the first of these runs."""
+    """Of the first of these runs; if it is a conversation, of the turn of the call concerned, else of the last one."""
     part_of: str | None = None
     """The first larger reason that has at least 90 % of these runs, too; of equal ones the one that came first."""
     errors: tuple[tuple[str, int], ...] = ()
@@ -44,6 +44,10 @@ class ReasonRow(NamedTuple):
     """The change since when more runs fail for it; None if none is found."""
     over_time: tuple[Bar, ...] = ()
     """The share of the runs that its evaluator scored, in parts of equally many; empty if no run has a time."""
+    turn: int | None = None
+    """The index of this turn in its conversation; None if the first run is none, or if the reason is of no call."""
+    conversation_id: str | None = None
+    """Of this conversation."""
 
     @property
     def share(self) -> float:
@@ -59,6 +63,7 @@ class ReasonRow(NamedTuple):
             "share": self.share,
             "agents": list(self.agents),
             "trace_id": self.trace_id,
+            **({} if self.turn is None else {"turn": self.turn, "conversation_id": self.conversation_id}),
             "part_of": self.part_of,
             "errors": [{"text": text, "runs": runs} for text, runs in self.errors],
             "since": None if self.growth is None else _since_as_json(self.growth),
@@ -120,7 +125,17 @@ class ReasonTable:
             agents = tuple(agent for agent, _ in found.agents.most_common())
             errors = tuple(found.errors.most_common(_TEXTS_SHOWN))
             row = ReasonRow(
-                text, len(found.runs), self.runs, agents, found.trace_id, part_of, errors, grown[text], over_time[text]
+                text=text,
+                runs=len(found.runs),
+                of=self.runs,
+                agents=agents,
+                trace_id=found.trace_id,
+                part_of=part_of,
+                errors=errors,
+                growth=grown[text],
+                over_time=over_time[text],
+                turn=found.turn,
+                conversation_id=found.conversation_id,
             )
             groups.setdefault(group_of[text], []).append(row)
         return [row for group in groups.values() for row in group]
@@ -144,7 +159,11 @@ class ReasonTable:
         if counted is None:
             if len(self._counted) >= MOST_COUNTED:
                 return
-            counted = self._counted[reason.text] = _CountedReason(reason.evaluator, run.trace_id.hex())
+            turn, conversation = reason.turn, report.conversation
+            trace_id = run.trace_id if turn is None or conversation is None else conversation.turns[turn].trace_id
+            counted = self._counted[reason.text] = _CountedReason(
+                reason.evaluator, trace_id.hex(), turn, None if turn is None else run.conversation_id
+            )
         counted.runs.append(self.runs)
         if run.agent:
             counted.agents[run.agent] += 1
@@ -161,6 +180,9 @@ class _CountedReason:
 
     evaluator: str
     trace_id: str
+    """This and the next two are of the first run."""
+    turn: int | None
+    conversation_id: str | None
     runs: array[int] = field(default_factory=lambda: array("I"))
     agents: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
