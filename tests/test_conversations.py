@@ -95,7 +95,7 @@ def test_the_table(recording: str, rules: str, capsys: pytest.CaptureFixture[str
 
     assert "refund conversation bad, 2 turns 3 tool calls" in told
     assert "(call 3). Call 3 is call 1 of turn 2." in told
-    assert "8 trajectories, 6 tool calls, 1 failing" in told
+    assert "8 trajectories, 6 tool calls, 1 failing trajectory" in told
 
 
 @pytest.mark.parametrize("form", ["junit", "html", "markdown"])

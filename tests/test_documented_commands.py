@@ -238,7 +238,7 @@ def _learns(script: str, directory: Path) -> None:
 def _demonstrates(script: str, directory: Path) -> None:
     status, told, complained = finished(f"cd {ROOT} && {script}", directory)
     assert 0 == status, complained
-    assert "8 trajectories, 27 tool calls, 5 failing" in told
+    assert "8 trajectories, 27 tool calls, 5 failing trajectories" in told
 
 
 RUNS = (

@@ -93,8 +93,10 @@ class Table:
         self._print_runs()
         others = (("passing", self._shown["pass"]), ("without a verdict", self._shown["not_evaluated"]))
         hidden = [("failing", self._shown["fail"] - _FAILING_SHOWN), *((name, n - _OTHERS_SHOWN) for name, n in others)]
-        if more := " and ".join(f"{count} more {name}" for name, count in hidden if count > 0):
-            self._console.print(f"... and {more}; --format json has all")
+        if more := {name: count for name, count in hidden if count > 0}:
+            runs = plural(sum(more.values()), "more trajectory", "more trajectories")
+            kinds = ", ".join(f"{count} {name}" for name, count in more.items())
+            self._console.print(f"... and {runs}, {kinds}; --format json has all")
         if not self._at_once:
             self._console.print()
         grids = filter(self._fits, (_counts(summary), _counts(summary, typed=False)))
@@ -103,7 +105,7 @@ class Table:
         self._tell_unchecked(summary)
         counts = [plural(summary.trajectories, "trajectory", "trajectories"), plural(summary.tool_calls, "tool call")]
         if summary.failing:
-            counts.append(f"{summary.failing} failing")
+            counts.append(plural(summary.failing, "failing trajectory", "failing trajectories"))
         if summary.unchecked_cases:
             counts.append(f"{plural(len(summary.unchecked_cases), 'case')} not checked")
         if summary.problems:
@@ -146,7 +148,8 @@ class Table:
     def _tell_unchecked(self, summary: Summary) -> None:
         """Print what was not scored and why, remarks, and gates."""
         for name, skipped, reasons in summary.skipped():
-            self._console.print(Text(printable(f"{name} skipped {skipped}: {reasons}", _SENTENCE_WIDTH), style="dim"))
+            runs = plural(skipped, "trajectory", "trajectories")
+            self._console.print(Text(printable(f"{name} skipped {runs}: {reasons}", _SENTENCE_WIDTH), style="dim"))
         for line in (*summary.unchecked(), *summary.remarks()):
             self._console.print(Text(line, style="yellow"))
         for line in summary.told_of_gates():
