@@ -96,24 +96,15 @@ def taking_apart(request: Any, key: str, max_items: int | None = None) -> Steps[
 
 
 def checking_way(request: Any, key: str) -> Steps[None]:
-    """Check a request that was taken apart, as it is written or parsed, and in which nothing was found.
+    """Check a request that was taken apart, as it is written or parsed.
 
     Raises:
-        MalformedRequest: it has fields, but none that leads on.
+        MalformedRequest: it, or a part of it, has fields, but none that leads on.
     """
     fields = _level(request)
     if fields and key not in fields:
         message = f"the request has no {key!r}, but {shown(fields)}"
         raise MalformedRequest(message)
-    yield from checking_inside(fields, key)
-
-
-def checking_inside(fields: Mapping[str, Any], key: str) -> Steps[None]:
-    """Check a request as `checking_way` does, but for its own fields.
-
-    Raises:
-        MalformedRequest: a part of it has fields, but none that leads on.
-    """
     yield from _checking(fields.get(key), _LEVELS[key], key)
 
 
