@@ -140,6 +140,23 @@ def test_072_a_field_has_a_second_name(receiver: Receiver) -> None:
     assert malformed(receiver, b'{"resource_spans": [{"scope_spans": 7}]}')
 
 
+@pytest.mark.parametrize("names", [("traceState", "trace_state"), ("trace_state", "traceState")])
+@pytest.mark.parametrize("is_null_last", [True, False])
+def test_072_null_under_one_name_leaves_the_other(
+    receiver: Receiver,
+    names: tuple[str, str],
+    is_null_last: bool,  # noqa: FBT001 - a case
+) -> None:
+    """It is absent, whichever of the two names it has, and wherever it stands."""
+    pairs = [(names[0], "a"), (names[1], None)]
+    assert "b" == taken(receiver, **dict(pairs if is_null_last else pairs[::-1]), name="b").name
+    assert ["a"] == [span.trace_state for span in spans_of(receiver.core.sent_on)]
+    receiver.core.sent_on.clear()
+    both = {"resource_spans": None, "resourceSpans": json.loads(request(SPAN | {"span_id": None}))["resourceSpans"]}
+    assert Told(OK) == over_http_as_json(receiver, json.dumps(both).encode())
+    assert [DECODED] == receiver.core.spans
+
+
 def test_073_large_numbers_may_be_text(receiver: Receiver) -> None:
     """Numbers of 64 bits are taken as text and as numbers, and written as text."""
     for start in (7, "7"):
