@@ -201,8 +201,11 @@ def failing(tmp_path: Path) -> str:
     return recorded(tmp_path / "failing.jsonl", *runs, key=KEY)
 
 
-def test_reasons_name_the_turn(failing: str, rules: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reasons_name_the_turn(
+    failing: str, rules: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The text is the same for each conversation. The turn stands beside it, with the id of its trace."""
+    monkeypatch.setenv("COLUMNS", "160")
     files = {form: tmp_path / form for form in ("json", "reasons", "markdown", "junit")}
     outputs = [text for form, path in files.items() for text in (f"--{form}", str(path))]
     assert 1 == main(["score", failing, "--config", rules, *outputs])
