@@ -146,6 +146,7 @@ _REFUSED: Final[Mapping[str, str]] = {
     Refusal.TOO_MANY_FIELDS: "it is larger than 1 MiB and has more than 1,500,000 fields",
     Refusal.TOO_MANY_VALUES: "the spans before it have the 1,048,576 values that a request may have",
     Refusal.MALFORMED: "it is no OTLP span",
+    Refusal.UNKNOWN_FIELD: "always 0: a resource or scope has only unknown fields, so that its spans are not known",
 }
 _UNREAD: Final[Mapping[str, str]] = {
     Unread.OTHER_EVENT: "no dialect reads events of its name",

@@ -7,7 +7,17 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final, TextIO
 
-from spanscore.cli._reason_texts import ROWS_SHOWN, agents, counted, headings, headline, more, share, since_when
+from spanscore.cli._reason_texts import (
+    ROWS_SHOWN,
+    agents,
+    counted,
+    headings,
+    headline,
+    more,
+    share,
+    since_when,
+    turn_of,
+)
 from spanscore.cli._summary import Summary
 from spanscore.messages.printable import printable
 from spanscore.model import Failed, Outcome, Report, Score
@@ -80,7 +90,8 @@ def _reasons(table: ReasonTable) -> Iterator[str]:
     for row in rows[:ROWS_SHOWN]:
         errors = "".join(f"<br>{runs}x {as_text(text)}" for text, runs in row.errors)
         changed = f"<br>**{since_when(table, row)}**" if row.growth else ""
-        reason = f"{'&emsp;' if row.part_of else ''}{as_text(row.text)}{changed}{errors}"
+        turn = f"<br>{as_text(turn_of(row))}" if row.turn is not None else ""
+        reason = f"{'&emsp;' if row.part_of else ''}{as_text(row.text)}{changed}{turn}{errors}"
         yield f"| {row.runs} | {share(row)} | {reason} | {as_text(agents(row))} | {code(row.trace_id)} |"
     if rest := more(rows):
         yield f"| | | {rest} | | |"

@@ -58,6 +58,13 @@ def over_time(row: ReasonRow) -> str:
     return "".join(_BLOCKS[round(bar.share / largest * (len(_BLOCKS) - 1))] for bar in row.over_time) if largest else ""
 
 
+def turn_of(row: ReasonRow) -> str:
+    """Return where the reason is first found in a conversation: `first in turn 2 of conversation c-1`; else nothing."""
+    if row.turn is None:
+        return ""
+    return f"first in turn {row.turn + 1} of conversation {printable(row.conversation_id or '?')}"
+
+
 def share(row: ReasonRow) -> str:
     """Return the share of all runs, in percent."""
     return f"{100 * row.share:.1f} %"

@@ -13,7 +13,17 @@ from rich.text import Text
 
 from spanscore.cli._columns import width_of
 from spanscore.cli._marked import details_of, marked_calls
-from spanscore.cli._reason_texts import ROWS_SHOWN, agents, headings, headline, more, over_time, share, since_when
+from spanscore.cli._reason_texts import (
+    ROWS_SHOWN,
+    agents,
+    headings,
+    headline,
+    more,
+    over_time,
+    share,
+    since_when,
+    turn_of,
+)
 from spanscore.cli._repeated_cases import COLUMNS as COLUMNS_OF_CASES
 from spanscore.cli._summary import Summary
 from spanscore.compare.alignment import CONTEXT, Entry
@@ -83,8 +93,10 @@ class Table:
         self._print_runs()
         others = (("passing", self._shown["pass"]), ("without a verdict", self._shown["not_evaluated"]))
         hidden = [("failing", self._shown["fail"] - _FAILING_SHOWN), *((name, n - _OTHERS_SHOWN) for name, n in others)]
-        if more := " and ".join(f"{count} more {name}" for name, count in hidden if count > 0):
-            self._console.print(f"... and {more}; --format json has all")
+        if more := {name: count for name, count in hidden if count > 0}:
+            runs = plural(sum(more.values()), "more trajectory", "more trajectories")
+            kinds = ", ".join(f"{count} {name}" for name, count in more.items())
+            self._console.print(f"... and {runs}, {kinds}; --format json has all")
         if not self._at_once:
             self._console.print()
         grids = filter(self._fits, (_counts(summary), _counts(summary, typed=False)))
@@ -94,11 +106,11 @@ class Table:
         why = summary.why
         counts = [plural(why.runs, "trajectory", "trajectories"), plural(summary.tool_calls, "tool call")]
         if why.failing:
-            counts.append(f"{why.failing} failing")
+            counts.append(plural(why.failing, "failing trajectory", "failing trajectories"))
         if why.conversations:
             counts.append(plural(why.conversations, "conversation"))
         if why.failing_conversations:
-            counts.append(f"{why.failing_conversations} failing")
+            counts.append(plural(why.failing_conversations, "failing conversation"))
         if summary.unchecked_cases:
             counts.append(f"{plural(len(summary.unchecked_cases), 'case')} not checked")
         if summary.problems:
@@ -142,7 +154,8 @@ class Table:
         """Print what was not scored and why, remarks, and gates."""
         skipped: dict[str, list[str]] = {}
         for name, count, reasons in summary.skipped():
-            skipped.setdefault(f"skipped {count}: {reasons}", []).append(name)
+            told = f"skipped {plural(count, 'trajectory', 'trajectories')}: {reasons}"
+            skipped.setdefault(told, []).append(name)
         for told, names in skipped.items():
             self._console.print(Text(printable(f"{', '.join(names)} {told}", _SENTENCE_WIDTH), style="dim"))
         for line in (*summary.unchecked(), *summary.remarks()):
@@ -216,6 +229,8 @@ def _reasons(table: ReasonTable, rows: Sequence[ReasonRow], id_width: int | None
         reason = Text(f"{indent}{printable(row.text, _SENTENCE_WIDTH)}")
         if changed := since_when(table, row):
             reason.append(f"\n{indent}  {over_time(row)}  ", style="dim").append(changed, style="bold red")
+        if turn := turn_of(row):
+            reason.append(f"\n{indent}  {turn}", style="dim")
         for text, runs in row.errors:
             reason.append(f"\n{indent}  {runs}x {text}", style="dim")
         grid.add_row(str(row.runs), share(row), reason, Text(agents(row)), row.trace_id[:id_width])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import secrets
 import sys
 import time
@@ -46,6 +47,7 @@ _RETRIES: Final = Retries(max_s=5.0, max_elapsed_s=30.0)
 _KEY_SIZE: Final = 32
 
 _WRONG_PROTOCOL: Final = {
+    "not_grpc": "does not answer in gRPC: HTTP needs --protocol http/protobuf and its port",
     "not_http": "does not answer in HTTP: gRPC needs --protocol grpc, TLS an endpoint with https://",
     "tls": "does not answer in TLS: without it the endpoint begins with http://",
 }
@@ -90,6 +92,7 @@ def define(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Send the files and return the exit status."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # the C library would write to stderr, past the log
     began = time.monotonic()
     paths = (arguments.ca_file, arguments.cert_file, arguments.key_file)
     files = TrustFiles(ca_file=paths[0], cert_file=paths[1], key_file=paths[2]) if any(paths) else None

@@ -53,6 +53,7 @@ def counted_run(report: Mapping[str, Any]) -> CountedRun:
         is_failing=report.get("verdict") == "fail",
         reasons=found,
         errors=(None,) * len(found),
+        traces=(report["trace_id"],) * len(found),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from spanscore.model import ConversationOutline, Outcome, Score, Skipped, Trajectory, pause
@@ -47,16 +46,13 @@ def known_of_run(outcome: Outcome, trajectory: Trajectory, unseen: str = RESUMED
     return outcome
 
 
-def known_of_conversation(
-    outcome: Outcome, trajectory: Trajectory, conversation: ConversationOutline, evaluated: Sequence[int]
-) -> Outcome:
+def known_of_conversation(outcome: Outcome, trajectory: Trajectory, conversation: ConversationOutline) -> Outcome:
     """Return an outcome as far as the conversation is known. While further turns may come, it is as if it paused.
 
     Args:
         outcome: the outcome.
         trajectory: the turns, joined.
         conversation: the turns, and whether there may be others.
-        evaluated: the positions of the calls that were evaluated.
     """
     if isinstance(outcome, Score) and conversation.unread is not None and (outcome.passed or outcome.mended_by):
         return Skipped(conversation.unread)
@@ -65,4 +61,4 @@ def known_of_conversation(
         return known
     if conversation.finished is None and (known.passed or MendedBy.LATER in known.mended_by):
         return Skipped(FURTHER)
-    return naming_turns(known, conversation, evaluated)
+    return naming_turns(known, conversation)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Literal, TypeAlias
 
@@ -80,12 +80,6 @@ class EvaluatorEntry:
         randomness = int.from_bytes(random[-_SAMPLED_BITS // 8 :], "big")
         return randomness < self.sample_ratio * (1 << _SAMPLED_BITS)
 
-    def evaluated(self, trajectory: Trajectory) -> Sequence[int]:
-        """Return the positions of the calls that are not left out before evaluating."""
-        if self.ignores is None:
-            return range(len(trajectory.calls))
-        return [index for index, call in enumerate(trajectory.calls) if not self.ignores(call.name)]
-
 
 _Evaluating: TypeAlias = tuple[EvaluatorEntry, Answer]
 
@@ -147,7 +141,7 @@ class Scoring:
                         type=entry.type,
                         version=entry.version,
                         informational=entry.informational,
-                        outcome=self._known(entry, outcome, trajectory),
+                        outcome=self._known(outcome, trajectory),
                     )
                     for entry, outcome in evaluating
                 ),
@@ -160,7 +154,7 @@ class Scoring:
             for trajectory, evaluating in self._found
         )
 
-    def _known(self, entry: EvaluatorEntry, answer: Answer, run: Trajectory) -> Outcome:
+    def _known(self, answer: Answer, run: Trajectory) -> Outcome:
         if isinstance(answer, OUTCOMES):
             outcome = answer
         elif answer.done():
@@ -169,7 +163,7 @@ class Scoring:
             outcome = Failed("Abandoned", "there was no time left to wait for the answer")
         if self._conversation is None:
             return known_of_run(outcome, run)
-        return known_of_conversation(outcome, run, self._conversation, entry.evaluated(run))
+        return known_of_conversation(outcome, run, self._conversation)
 
 
 class Pipeline:
@@ -286,9 +280,8 @@ class Pipeline:
             evaluator = entry.resolve(trajectory)
             if isinstance(evaluator, (Skipped, Failed)):
                 return evaluator
-            if entry.ignores is not None:
-                kept = tuple(trajectory.calls[index] for index in entry.evaluated(trajectory))
-                trajectory = replace(trajectory, calls=kept, completeness=trajectory.completeness.of(kept))
+            if (ignores := entry.ignores) is not None:
+                trajectory = trajectory.keeping(i for i, call in enumerate(trajectory.calls) if not ignores(call.name))
             if entry.elsewhere is not None:
                 return entry.elsewhere(evaluator, trajectory)
             return checked(evaluator.evaluate(trajectory))
