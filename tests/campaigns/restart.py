@@ -27,6 +27,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -47,6 +48,7 @@ _APPROVED_AFTER_S: Final = (0.3, 1.5)
 _SENT_TWICE: Final = 0.1
 _LATE: Final = 0.1
 _LATEST_S: Final = 4.0
+_MOST_EXAMPLES: Final = 10
 _LOGS_ALONE: Final = 0.2
 _LONGEST_LIFE_S: Final = 1.5
 _ENDED_AT_START: Final = 0.15
@@ -92,6 +94,8 @@ class Outcome:
     pauses: int = 0
     """Scores of runs that pause, before they were whole."""
     turns: crash.Turns = field(default_factory=crash.Turns)
+    examples: list[str] = field(default_factory=list)
+    """Some runs for which a promise was broken, with their reports."""
 
     @property
     def failed(self) -> bool:
@@ -161,8 +165,8 @@ class Clients:
         self.runs: Final[list[Run]] = []
         self.slow: Final[set[str]] = set()
         self.sent_again = self.late = 0
-        self.ready_at = 0.0
-        """When the receiver was last found not to be ready, just before it was."""
+        self.ready_at: Final = [0.0]
+        """When the receiver was found not to be ready for the last time before it was, of each start."""
         self._ports: Final = ports
         self._numbers: Final = itertools.count(1)
         self._ending: Final = threading.Event()
@@ -192,11 +196,12 @@ class Clients:
             before: float | None = None
             for step in run.steps:
                 time.sleep(step.after_s)
-                self._send(door, step)
+                began = self._send(door, step)
                 now = time.monotonic()
-                if before is not None and step.after_s <= _LONGEST_GAP_S and now - max(before, self.ready_at) > SLOW_S:
+                ready_at = self.ready_at[bisect_right(self.ready_at, began) - 1]  # of the receiver that took it
+                if before is not None and step.after_s <= _LONGEST_GAP_S and now - max(before, ready_at) > SLOW_S:
                     self.slow.add(run.trace_id)
-                before = now
+                before = began
                 if chance.random() < _SENT_TWICE:
                     heapq.heappush(afterwards, (now + chance.uniform(0, _LATEST_S), next(order), step))
             if run.late is not None:
@@ -206,11 +211,14 @@ class Clients:
                 self._send(door, heapq.heappop(afterwards)[2])
         door.close()
 
-    def _send(self, door: _Grpc | _Http, step: Step) -> None:
-        """Send a request until it is acknowledged."""
+    def _send(self, door: _Grpc | _Http, step: Step) -> float:
+        """Send a request until it is acknowledged, and return when the attempt that was began."""
+        began = time.monotonic()
         while not door.sends(step):
             self.sent_again += 1
             time.sleep(0.02)
+            began = time.monotonic()
+        return began
 
 
 class _Http:
@@ -314,7 +322,7 @@ def _wait_until_taken(receiver: crash.Receiver, clients: Clients) -> None:
         assert time.monotonic() < deadline
         time.sleep(0.005)
         ready_at = time.monotonic()
-    clients.ready_at = ready_at
+    clients.ready_at.append(ready_at)
 
 
 class _Writers(kafka.Senders):
@@ -396,14 +404,21 @@ def _account(runs: Iterable[Run], slow: Iterable[str], files: Iterable[Path], ou
     outcome.runs += len(by_trace)
     outcome.of_logs += sum(run.is_of_logs for run in by_trace.values())
     outcome.slow += len(too_slow)
-    outcome.lost += len(_missing(by_trace.values(), _reports(files)) - too_slow)
+    lost = _missing(by_trace.values(), _reports(files)) - too_slow
+    outcome.lost += len(lost)
+    broken = set(lost)
     for trace_id, found in firsts.items():
+        expected = by_trace[trace_id].calls
+        parts = [each for each in found if not each["complete"] or len(each["tool_calls"]) < expected]
+        partial = 0 if trace_id in too_slow else len(parts)
+        outcome.partial += partial
         outcome.repeated += len(found) - 1
-        outcome.partial += sum(
-            not report["complete"] or len(report["tool_calls"]) < by_trace[trace_id].calls
-            for report in found
-            if trace_id not in too_slow
-        )
+        if partial or len(found) > 1:
+            broken.add(trace_id)
+    for trace_id in sorted(broken)[:_MOST_EXAMPLES]:
+        keys = ("revision", "complete", "close_reason")
+        told = [{**{key: each[key] for key in keys}, "calls": len(each["tool_calls"])} for each in whole[trace_id]]
+        outcome.examples.append(f"{trace_id}: {by_trace[trace_id].calls} calls, reports {told}")
 
 
 def main() -> int:
