@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallState, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import gen_ai, openinference
@@ -15,7 +15,7 @@ from spanscore.model import JSON, NOT_RECORDED, Recorded, Span, StatusCode
 
 _PYTHON: Final = "openinference.instrumentation.openai_agents"
 _JAVASCRIPT: Final = "@arizeai/openinference-instrumentation-openai-agents"
-_SCOPES: Final = frozenset({_PYTHON, _JAVASCRIPT, "opentelemetry.instrumentation.openai_agents"})
+_OTHERS: Final = ("opentelemetry.instrumentation.openai_agents", "opentelemetry.instrumentation.genai.openai_agents")
 _HANDOFF: Final = "handoff to "
 _PRINTED: Final = ("{'", "ResponseFunctionToolCall(")
 
@@ -29,7 +29,7 @@ class OpenaiAgents:
     """
 
     precedence = Precedence.FRAMEWORK
-    markers = Markers(scopes=_SCOPES)
+    markers = Markers(scopes=frozenset({_PYTHON, _JAVASCRIPT, *_OTHERS}))
     reads = gen_ai.READS | openinference.READS
 
     def read(self, span: Span) -> Reading | None:
@@ -37,12 +37,10 @@ class OpenaiAgents:
         kind = attributes.get(openinference.KIND)
         if kind == "TOOL" and span.name.startswith(_HANDOFF):
             return Reading(not_a_call=True)
-        if kind == "TOOL" and span.scope == _PYTHON and openinference.OUTPUT not in attributes:
-            call = openinference.call(span)
-            # With OpenInference's switch for the GenAI conventions the id stands there alone.
-            call_id = call.call_id or content.text(attributes.get(gen_ai.CALL_ID))
-            state: CallState = "made" if call.error is not None else "uncertain"
-            return Reading(call=replace(call, state=state, call_id=call_id))
+        if kind == "TOOL":
+            return Reading(call=_call(span, openinference.call(span), openinference.OUTPUT), only_if_asked=True)
+        if attributes.get(gen_ai.OPERATION) == gen_ai.EXECUTE_TOOL:
+            return Reading(call=_call(span, gen_ai.call(span), gen_ai.RESULT), only_if_asked=True)
         if kind == "AGENT" and not any(key in attributes for key in openinference.AGENT_NAME):
             return Reading(is_agent=False, ends_asking=_has_no_result(span))
         return None
@@ -50,6 +48,15 @@ class OpenaiAgents:
     def read_model(self, span: Span) -> ModelReading | None:
         told = content.decoded(span.attributes.get(gen_ai.OUTPUT))
         return ModelReading(requests=messages.requests(list(_printed_parts(told))))
+
+
+def _call(span: Span, call: CallReading, result: str) -> CallReading | None:
+    """Return the call if it may wait, as it has neither a result nor a failure; else None: the conventions suffice."""
+    if span.scope == _JAVASCRIPT or result in span.attributes or call.error is not None:
+        return None
+    # With OpenInference's switch for the GenAI conventions the id stands there alone.
+    call_id = call.call_id or content.text(span.attributes.get(gen_ai.CALL_ID))
+    return replace(call, state="uncertain", call_id=call_id)
 
 
 def _has_no_result(span: Span) -> bool:
