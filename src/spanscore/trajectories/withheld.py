@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -91,7 +92,7 @@ class Withheld:
                 latest[agent] = max(start_ns, latest.get(agent, start_ns))
         for index, name in waits:
             span = self._tree.spans[index]
-            if latest.get(self._tree.agent_of(index), -1) < max(span.start_ns + 1, span.end_ns):
+            if latest.get(self._tree.agent_of(index), -1) <= max(span.start_ns, span.end_ns):
                 yield index, name
 
     def state_of(self, request: CallRequest) -> CallState | None:
@@ -157,16 +158,25 @@ class Withheld:
         return calls[place - 1] if place and spans[calls[place - 1]].start_ns >= begin_ns else None
 
     def _add_unnamed(self) -> None:
-        """Add the calls of pauses that name none: the requests of the last answer that have no result."""
+        """Add the calls of pauses that name none: the requests of the last answer that have no result.
+
+        A span around such a pause may have named them.
+        """
         readings, parents = self._tree.readings, self._tree.parents
+        named = self._tree.nearest({each.pause for each in self._asked.values()})
         unnamed = [
-            index for index in self._tree.pauses if readings[index].ends_asking or _UNNAMED in readings[index].waits
+            index
+            for index in self._tree.pauses
+            if readings[index].ends_asking or (_UNNAMED in readings[index].waits and named[index] == NONE)
         ]
         if not unnamed:
             return
         above = self._tree.nearest(unnamed)
+        times = Counter(call.call_id for call in self._calls.values())
         for index, call in self._calls.items():
-            if call.state == "uncertain" and above[index] != NONE and not readings[above[index]].ends_asking:
+            # A tool that pauses by itself is executed once more, with its id.
+            may_wait = call.state == "uncertain" or (call.call_id and times[call.call_id] > 1)
+            if may_wait and above[index] != NONE and not readings[above[index]].ends_asking:
                 self.spans[index] = "waits"
         explained: set[int] = set()
         for index in self.spans:
