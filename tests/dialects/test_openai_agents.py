@@ -133,3 +133,40 @@ def test_a_run_that_begins_with_a_call_continues_after_a_pause() -> None:
         (run,) = read(RUN, span(2, "execute_tool book", made, parent=1, scope=scope), asked)
 
         assert expected is run.completeness.begin_unseen
+
+
+JAVASCRIPT = "@arizeai/openinference-instrumentation-openai-agents"
+
+
+def test_javascript_fails_a_refused_call() -> None:
+    """It begins with the person's own words, if there are any."""
+    told = 'Too much.: {"tool_name":"book","error":"Tool execution for c2 was manually rejected by user."}'
+    tool = {"openinference.span.kind": "TOOL", "tool.name": "book"}
+    (run,) = read(
+        RUN, span(3, "book", tool, parent=1, scope=JAVASCRIPT, status_code=StatusCode.ERROR, status_message=told)
+    )
+
+    assert ((), [("book", "refused")]) == (run.calls, [(each.name, each.state) for each in run.withheld])
+
+
+@pytest.mark.parametrize(
+    ("given", "ends", "expected"),
+    [
+        ("__REDACTED__", False, (("",), False)),
+        ("__REDACTED__", True, ((), False)),
+        ('[{"type": "message", "role": "user"}, {"type": "function_call"}]', True, ((), True)),
+        ('[{"type": "function_call_result"}, {"type": "message", "role": "user"}]', True, ((), False)),
+    ],
+    ids=["waits", "ends", "continues", "next turn"],
+)
+def test_the_root_in_javascript(given: str, expected: tuple[tuple[str, ...], bool], *, ends: bool) -> None:
+    """It has no result if the run waits; and a run that continues is given calls without a text of the user behind."""
+    attributes = {
+        "openinference.span.kind": "AGENT",
+        "input.value": given,
+        **({"output.value": "done"} if ends else {}),
+    }
+    root = span(1, "Agent workflow", attributes, scope=JAVASCRIPT, status_code=StatusCode.OK)
+    (run,) = read(root, span(2, "chat", {"gen_ai.operation.name": "chat"}, parent=1))
+
+    assert expected == (run.completeness.paused, run.completeness.begin_unseen)

@@ -39,6 +39,8 @@ HIDDEN: Final = "+ + + + - +"
 """The whole run, without content."""
 TWICE: Final = "+ + x x x +"
 """The run refunds twice, the second time an amount that it has not seen."""
+EDITED: Final = "+ + + + x +"
+"""The person has changed the amount: no message has it."""
 OTHERS: Final = {
     # The span of the request is the agent's, and lasts longer than the tool.
     "google-adk-confirmation-oi": dict.fromkeys(("confirmed-resumed", "parallel-resumed", "no-ids-resumed"), UNCERTAIN),
@@ -69,6 +71,30 @@ OTHERS: Final = {
     # The messages leave the calls out.
     "openai-agents-approval-v2": dict.fromkeys(("approved-resumed", "parallel-resumed"), "- - + + + +"),
     "openai-agents-approval-genai": dict.fromkeys(("conv-resumed", "hidden-approved-resumed"), UNSEEN),
+    "openai-agents-js-approval": {
+        "two-resumed": TWICE,
+        "both-one-refused-resumed": WHOLE,
+        "hidden-approved-resumed": UNSEEN,
+    },
+    "agno-approval": {
+        "two-resumed": TWICE,
+        "both-one-refused-resumed": WHOLE,
+        "reason-resumed": SKIPPED,
+        "edited-resumed": EDITED,
+        "hidden-approved-resumed": UNSEEN,
+        "hidden-rejected-resumed": SKIPPED,
+    },
+    "langgraph-approval-nocontent": {
+        **dict.fromkeys(("approved-resumed", "parallel-resumed", "interrupt-approved-resumed"), UNSEEN),
+        "rejected-resumed": SKIPPED,
+    },
+    "langgraph-approval-tl": {
+        "edited-resumed": EDITED,
+        "hidden-approved-resumed": UNSEEN,
+        "hidden-rejected-resumed": SKIPPED,
+    },
+    # The mark of a refusal is also that of a failure.
+    "vercel-ai-7-approval": {"two-resumed": TWICE, "both-one-refused-resumed": "+ + - - - +"},
     # One trace holds the whole run, unless the application has named another one for the second part.
     "mastra-approval": {
         "two": TWICE,

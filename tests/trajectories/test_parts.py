@@ -18,6 +18,7 @@ INTERRUPT: Final = (exception("langgraph.errors.GraphInterrupt", "()"),)
 
 APPROVALS: Final = [name for name in NAMES if any(word in name for word in ("approval", "confirmation", "interrupt"))]
 WITH_OTHER_PAUSES: Final = {
+    "agno-tl",
     "genkit-go",
     "vercel-ai-4",
     "vercel-ai-6",
@@ -26,6 +27,7 @@ WITH_OTHER_PAUSES: Final = {
     "vercel-ai-7",
 }
 """Recordings in which a run asks its user, or leaves a call to its client."""
+_DECIDED: Final = ("approved", "rejected")
 NOT_SEEN: Final = {
     # Without content no span says that the run waits, but for a tool that raised.
     *(("pydantic-ai-approval-nocontent", f"{scenario}-asks") for scenario in ("approved", "denied", "parallel")),
@@ -34,10 +36,13 @@ NOT_SEEN: Final = {
     # The span of the model's request is the agent's, and lasts longer than the tool: earlier calls are uncertain.
     *(("google-adk-confirmation-oi", f"{scenario}-resumed") for scenario in ("confirmed", "parallel", "no-ids")),
     # The application has refused in its own words.
-    ("openai-agents-approval-client", "reason-resumed"),
+    *((f"{name}-approval{of}", "reason-resumed") for name, of in (("openai-agents", "-client"), ("agno", ""))),
     ("openai-agents-approval-nocontent", "rejected-resumed"),
     # Content is hidden.
     ("mastra-approval-nocontent", "never-asks"),
+    *(("langgraph-approval-nocontent", f"{each}-asks") for each in ("approved", "rejected", "parallel")),
+    ("vercel-ai-7-approval", "hidden-approved-asks"),
+    ("openai-agents-js-approval", "hidden-approved-asks"),
 }
 """The known limits, by recording and scenario."""
 BEGINS_UNSEEN: Final = {
@@ -49,6 +54,9 @@ BEGINS_UNSEEN: Final = {
     *(("openai-agents-approval-v2", f"{scenario}-resumed") for scenario in ("approved", "parallel")),
     *(("openai-agents-approval-nocontent", f"{scenario}-resumed") for scenario in ("approved", "parallel", "sub")),
     *((f"openai-agents-approval-{name}", "hidden-approved-resumed") for name in ("genai", "tl")),
+    ("openai-agents-js-approval", "hidden-approved-resumed"),
+    *((name, f"hidden-{each}-resumed") for name in ("agno-approval", "langgraph-approval-tl") for each in _DECIDED),
+    *(("langgraph-approval-nocontent", f"{each}-resumed") for each in (*_DECIDED, "parallel", "interrupt-approved")),
     *((f"mastra-approval{name}", "context-resumed") for name in ("", "-nocontent")),
 }
 """Parts that continue, of which the earlier calls are not recorded."""
@@ -93,7 +101,7 @@ def test_other_recordings_hold_whole_runs() -> None:
     found = {name for name in sorted(others) if any(each.paused for each in parts(name).values())}
     unseen = {name for name in sorted(others) if any(each.resumed or each.uncertain for each in parts(name).values())}
 
-    assert (WITH_OTHER_PAUSES, set()) == (found, unseen)
+    assert (WITH_OTHER_PAUSES, {"agno-tl"}) == (found, unseen)
 
 
 def test_a_run_that_goes_on_does_not_pause() -> None:

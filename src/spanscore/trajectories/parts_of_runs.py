@@ -36,15 +36,19 @@ class PartsOfRuns:
         self._tree: Final = tree
         self._run_of: Final = run_of
         self._resumption: Final = resumption
+        refused = [index for index, state in withheld.spans.items() if state == "refused"]
         self._earlier: Final = resumption.earlier(
-            {rank for rank in ranks.values() if rank is not None}, [call for _, call in listed]
+            {rank for rank in ranks.values() if rank is not None},
+            {rank for index in refused if (rank := ranks.get(index)) is not None},
+            [call for _, call in listed],
         )
         continued = [each for each in self._earlier if each.is_resumed]
         self._resumed: Final = {run for each in continued for run in self._around(each.model)}
         unseen = [*resumption.cut, *self._begun_unseen(listed, ranks, {each.below for each in continued})]
-        unseen += [
-            index for index in tree.pauses if tree.readings[index].resumes and not continued and self._begins(index)
-        ]
+        resuming = [index for index in tree.pauses if tree.readings[index].resumes]
+        # A model has asked for a call that was refused before any model was asked here.
+        resuming += refused if tree.models else []
+        unseen += [index for index in resuming if not continued and self._begins(index)]
         self._unseen: Final = {run for index in unseen for run in self._around(index)}
         self._paused: Final[dict[int, dict[str, None]]] = {}
         for index, name in withheld.waiting():

@@ -132,11 +132,14 @@ class Resumption:
             return None
         return self._tree.spans[models[0]].start_ns - span.start_ns
 
-    def earlier(self, joined: Collection[int], known: Iterable[ToolCall]) -> list[EarlierCalls]:
+    def earlier(
+        self, joined: Collection[int], refused_here: Collection[int], known: Iterable[ToolCall]
+    ) -> list[EarlierCalls]:
         """Return the calls of the run in earlier traces, for each tail.
 
         Args:
-            joined: the places in `awaited` of the calls that are executed in this trace.
+            joined: the places in `awaited` of the calls that have a span in this trace.
+            refused_here: those of the calls of which a span of this trace shows that they were refused.
             known: the calls of this trace.
         """
         if not self.tails:
@@ -153,10 +156,13 @@ class Resumption:
         found: list[EarlierCalls] = []
         for below, tail in self.tails.items():
             place = self.place_of(tail)
-            with_span = [call for number, call in enumerate(tail.last) if place + number in joined]
+            told = [call for number, call in enumerate(tail.last) if place + number in refused_here]
+            with_span = [call for number, call in enumerate(tail.last) if place + number in joined and call not in told]
             is_executed = not all(call.is_refused for call in with_span)
             others = [call for call in tail.last if call.is_refused or call not in with_span]
-            refused = [call for call in others if call.is_refused or (call.is_uncertain and not is_executed)]
+            refused = [
+                call for call in others if call.is_refused or call in told or (call.is_uncertain and not is_executed)
+            ]
             before = [call for asked in tail.asked[:-1] for call in asked]
             is_resumed = is_executed or bool(refused)
             restored = [call for call in before if call.is_made] if is_resumed else []
@@ -173,9 +179,10 @@ class Resumption:
                     restored=tuple(_call(call, agent) for call in restored),
                     uncertain=tuple(_call(call, agent) for call in uncertain),
                     refused=tuple(
-                        _call(call, agent) for call in (*(each for each in before if each.is_refused), *refused)
+                        _call(call._replace(answer=None), agent)
+                        for call in (*(each for each in before if each.is_refused), *refused)
                     ),
-                    named=tuple(call.request.name for call in refused if call not in with_span),
+                    named=tuple(call.request.name for call in refused if call not in with_span and call not in told),
                     is_resumed=is_resumed,
                 )
             )
@@ -187,8 +194,8 @@ def _content(call: ToolCall | CallRequest) -> object:
 
 
 def _call(sent: SentCall, agent: str | None) -> ToolCall:
-    """Return a call of an earlier trace; one that was refused as if it had been made."""
-    answer = None if sent.is_refused else sent.answer
+    """Return a call of an earlier trace."""
+    answer = sent.answer
     return ToolCall(
         name=sent.request.name,
         arguments=sent.request.arguments,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple
 
@@ -90,10 +90,20 @@ class Withheld:
             start_ns = self._tree.spans[index].start_ns
             for agent in {self._tree.agent_of(index), None}:
                 latest[agent] = max(start_ns, latest.get(agent, start_ns))
+        ends_ns = self._ends({index for index, _ in waits})
         for index, name in waits:
-            span = self._tree.spans[index]
-            if latest.get(self._tree.agent_of(index), -1) <= max(span.start_ns, span.end_ns):
+            if latest.get(self._tree.agent_of(index), -1) <= ends_ns[index]:
                 yield index, name
+
+    def _ends(self, pauses: Collection[int]) -> dict[int, int]:
+        """Return the ends of spans, none before the start of a model below: JavaScript cuts starts to milliseconds."""
+        spans = self._tree.spans
+        found = {index: max(spans[index].start_ns, spans[index].end_ns) for index in pauses}
+        above, models = self._tree.nearest(pauses), frozenset(self._tree.models)
+        for index in reversed(self._tree.order) if pauses else ():
+            if above[index] != NONE and (index in models or index in found):
+                found[above[index]] = max(found[above[index]], found.get(index, spans[index].start_ns))
+        return found
 
     def state_of(self, request: CallRequest) -> CallState | None:
         """Return the state of a request without execution; None if no span records that it was not made."""
