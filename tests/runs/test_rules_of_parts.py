@@ -44,9 +44,8 @@ EDITED: Final = "+ + + + x +"
 OTHERS: Final = {
     # The span of the request is the agent's, and lasts longer than the tool.
     "google-adk-confirmation-oi": dict.fromkeys(("confirmed-resumed", "parallel-resumed", "no-ids-resumed"), UNCERTAIN),
-    # Without content no span says that the run waits, or that the call was refused, unless the tool raised.
+    # Without content no span says that the call was refused.
     "pydantic-ai-approval-nocontent": {
-        **dict.fromkeys(("approved-asks", "denied-asks", "parallel-asks"), "+ + + x - +"),
         **dict.fromkeys(("approved-resumed", "raised-resumed", "parallel-resumed"), "+ + + + - +"),
         **dict.fromkeys(("denied-resumed", "raised-denied-resumed"), BY_ANOTHER),
     },

@@ -29,9 +29,7 @@ WITH_OTHER_PAUSES: Final = {
 """Recordings in which a run asks its user, or leaves a call to its client."""
 _DECIDED: Final = ("approved", "rejected")
 NOT_SEEN: Final = {
-    # Without content no span says that the run waits, but for a tool that raised.
-    *(("pydantic-ai-approval-nocontent", f"{scenario}-asks") for scenario in ("approved", "denied", "parallel")),
-    # Nor that the call was refused.
+    # Without content no span says that the call was refused.
     *(("pydantic-ai-approval-nocontent", f"{scenario}-resumed") for scenario in ("denied", "raised-denied")),
     # The span of the model's request is the agent's, and lasts longer than the tool: earlier calls are uncertain.
     *(("google-adk-confirmation-oi", f"{scenario}-resumed") for scenario in ("confirmed", "parallel", "no-ids")),
