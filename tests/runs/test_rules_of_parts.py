@@ -53,7 +53,7 @@ OTHERS: Final = {
     # A greeting is a turn without a call.
     "pydantic-ai-approval-again": {"two-resumed": TWICE, "turns-greeting": "+ x + x - +"},
     "openai-agents-approval-client": {
-        "two-resumed": TWICE,
+        "two-again-resumed": TWICE,
         "both-one-refused-resumed": WHOLE,
         # The history is at the provider.
         "conv-resumed": UNSEEN,
@@ -71,12 +71,12 @@ OTHERS: Final = {
     "openai-agents-approval-v2": dict.fromkeys(("approved-resumed", "parallel-resumed"), "- - + + + +"),
     "openai-agents-approval-genai": dict.fromkeys(("conv-resumed", "hidden-approved-resumed"), UNSEEN),
     "openai-agents-js-approval": {
-        "two-resumed": TWICE,
+        "two-again-resumed": TWICE,
         "both-one-refused-resumed": WHOLE,
         "hidden-approved-resumed": UNSEEN,
     },
     "agno-approval": {
-        "two-resumed": TWICE,
+        "two-again-resumed": TWICE,
         "both-one-refused-resumed": WHOLE,
         "reason-resumed": SKIPPED,
         "edited-resumed": EDITED,
@@ -93,7 +93,7 @@ OTHERS: Final = {
         "hidden-rejected-resumed": SKIPPED,
     },
     # The mark of a refusal is also that of a failure.
-    "vercel-ai-7-approval": {"two-resumed": TWICE, "both-one-refused-resumed": "+ + - - - +"},
+    "vercel-ai-7-approval": {"two-again-resumed": TWICE, "both-one-refused-resumed": "+ + - - - +"},
     # One trace holds the whole run, unless the application has named another one for the second part.
     "mastra-approval": {
         "two": TWICE,

@@ -15,6 +15,7 @@ from spanscore.model import NOT_RECORDED, Recorded, Span, StatusCode
 _TYPE: Final = "mastra.span.type"
 _STEP: Final = "model_step"
 _SENT: Final = f"mastra.{_STEP}.input"
+_STEP_INDEX: Final = f"mastra.{_STEP}.step_index"
 _IS_CONTINUED: Final = f"mastra.{_STEP}.is_continued"
 _CALLS: Final = frozenset({"tool_call", "mcp_tool_call", "provider_tool_call"})
 _RUN: Final = "agent_run"
@@ -45,6 +46,7 @@ class Mastra:
             "metadata",
             "mastra.metadata.*",
             f"mastra.{_STEP}.output",
+            _STEP_INDEX,
             _IS_CONTINUED,
             *_RUN_INPUT,
             *_RUN_OUTPUT,
@@ -98,8 +100,8 @@ def _waits(span: Span) -> tuple[CallRequest, ...]:
 def _cut(span: Span) -> tuple[CallRequest, ...]:
     """Return an unnamed call if the run was suspended in this step; the exporter for Arize does not show that."""
     ended = span.end_ns and span.status_code != StatusCode.ERROR
-    has_shown = _IS_CONTINUED in span.attributes or openinference.KIND in span.attributes
-    return (CallRequest(name=""),) if ended and not has_shown else ()
+    is_cut = _STEP_INDEX in span.attributes and _IS_CONTINUED not in span.attributes
+    return (CallRequest(name=""),) if ended and is_cut else ()
 
 
 def _refused(span: Span) -> tuple[CallRequest, ...]:
