@@ -85,8 +85,10 @@ class Withheld:
         any model.
         """
         waits = [(index, name) for index, name, state in self.told() if state == "waits"]
+        if not waits:
+            return
         latest: dict[str | None, int] = {}
-        for index in self._tree.models if waits else ():
+        for index in self._tree.models:
             start_ns = self._tree.spans[index].start_ns
             for agent in {self._tree.agent_of(index), None}:
                 latest[agent] = max(start_ns, latest.get(agent, start_ns))
@@ -100,7 +102,7 @@ class Withheld:
         spans = self._tree.spans
         found = {index: max(spans[index].start_ns, spans[index].end_ns) for index in pauses}
         above, models = self._tree.nearest(pauses), frozenset(self._tree.models)
-        for index in reversed(self._tree.order) if pauses else ():
+        for index in reversed(self._tree.order):
             if above[index] != NONE and (index in models or index in found):
                 found[above[index]] = max(found[above[index]], found.get(index, spans[index].start_ns))
         return found
