@@ -67,6 +67,8 @@ _REFUSALS: Final = frozenset(
         "The tool call was denied.",
         "Error: Tool call invocation was rejected by user.",
         "User denied the tool call request",
+        "Function call was rejected by the user",
+        "Tool call was not approved by the user",
     }
 )
 _NOT_APPROVED: Final = "Tool execution was not approved."
