@@ -22,7 +22,8 @@ _FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 _LOOKED_BACK: Final = 16 * 2**20
 _OWNER_ONLY: Final = 0o600  # tool arguments and results are in the lines
 
-_Line: TypeAlias = tuple[Any, Any, Any, Any]
+_Line: TypeAlias = tuple[Any, ...]
+"""What a line that is written again has in common with the first one: one with further calls is another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +131,9 @@ def _lines(path: Path) -> Iterator[_Line]:
 
 
 def _line(report: Mapping[str, Any]) -> _Line:
-    return report.get("unit"), report.get("trace_id"), report.get("root_span_id"), report.get("revision")
+    calls, turns = report.get("tool_calls") or (), report.get("turns") or ()
+    keys = ("unit", "trace_id", "root_span_id", "revision", "verdict", "finished")
+    return *map(report.get, keys), "paused" in report, len(calls), len(turns)
 
 
 def _tail(path: Path, size: int) -> bytes:

@@ -63,6 +63,9 @@ class Worker:
         """Wake the thread: an evaluation elsewhere was answered."""
         self._wake()
 
+    def paused(self, trace_id: bytes) -> None:
+        """Do nothing: nothing is stored of the trace."""
+
     def scored(self, trace: Trace) -> None:
         """Note that a trace is done with."""
         self._finished.append(reported_trace_id(trace.trace_id))

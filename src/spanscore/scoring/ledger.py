@@ -52,6 +52,8 @@ class Ledger:
         self._on_their_way: Final[deque[tuple[bytes, list[float]]]] = deque()
         """Traces, with the number of items that each emitter had queued when they were scored."""
         self._unsent: Final[Counter[bytes]] = Counter()  # a trace may wait with each of its revisions
+        self._noted: Final[set[bytes]] = set()
+        """Traces in which a run pauses, noted before their reports are emitted."""
         self._is_sending = True
 
     def tell(self, keeper: Keeper) -> None:
@@ -70,13 +72,26 @@ class Ledger:
         """Return whether the data of a trace must be kept: it is not done yet, or its run pauses."""
         return self._is_paused(trace_id) or self.is_needed(trace_id)
 
+    def paused(self, trace_id: bytes) -> None:
+        """Note that the run of a trace pauses, before its reports are emitted.
+
+        If the process is killed between the two, the next one makes these reports again, and the continuation is a
+        further revision, as it would have been here. Noted later, the continuation could become a part of them.
+        """
+        self._noted.add(trace_id)
+        for keeper in self._keepers:
+            if keeper.keeps_pauses:
+                keeper.scored(trace_id)
+
     def scored(self, trace_id: bytes) -> None:
         """Note that a trace was scored. It may be open again: a span that arrived since then is not in these scores."""
         progress = [_progress(sender) for sender in self._senders]
         if any(queued != settled for queued, settled in progress):
             self._on_their_way.append((trace_id, [queued for queued, _ in progress]))
             self._unsent[trace_id] += 1
-        self._tell(trace_id)
+        is_noted = trace_id in self._noted
+        self._noted.discard(trace_id)
+        self._tell(trace_id, is_noted=is_noted)
 
     def gave_up(self, trace_id: bytes) -> None:
         """Note that a trace is no longer held for the case that its run continues."""
@@ -98,10 +113,13 @@ class Ledger:
             if not self._is_open(trace_id):
                 self._tell(trace_id)
 
-    def _tell(self, trace_id: bytes) -> None:
+    def _tell(self, trace_id: bytes, *, is_noted: bool = False) -> None:
         is_needed, is_paused = self.is_needed(trace_id), self._is_paused(trace_id)
         for keeper in self._keepers:
-            (keeper.scored if is_needed or (is_paused and keeper.keeps_pauses) else keeper.done)(trace_id)
+            if not is_needed and not (is_paused and keeper.keeps_pauses):
+                keeper.done(trace_id)
+            elif not (is_noted and keeper.keeps_pauses):
+                keeper.scored(trace_id)
 
     def keep_unsent(self) -> None:
         """Take nothing for sent from now on: emitters were closed before they had sent all."""

@@ -69,6 +69,10 @@ class LiveEngine:
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._work)
 
+    def paused(self, trace_id: bytes) -> None:
+        """Note it in the ledger: the stored data of the trace is kept."""
+        self.ledger.paused(trace_id)
+
     def scored(self, trace: Trace) -> None:
         """Note it in the ledger: the stored data of the trace may no longer be needed."""
         self.ledger.scored(trace.trace_id)

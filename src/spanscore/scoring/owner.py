@@ -22,6 +22,9 @@ class Listener(Protocol):
     def answered(self) -> None:
         """Called on any thread after an evaluation elsewhere has ended: `settle` or `work` has something to do."""
 
+    def paused(self, trace_id: bytes) -> None:
+        """Called before the reports of a trace are emitted in which a run pauses: its spans are held."""
+
     def scored(self, trace: Trace) -> None:
         """Called after all reports of a trace were emitted, or if it could not be scored."""
 
@@ -33,6 +36,7 @@ class _NoListener:
     """Ignores the calls."""
 
     def answered(self) -> None: ...
+    def paused(self, trace_id: bytes) -> None: ...
     def scored(self, trace: Trace) -> None: ...
     def gave_up(self, trace_id: bytes) -> None: ...
 

@@ -163,6 +163,8 @@ class ScoringQueue:
         if scoring.is_paused:
             self._table.hold(trace)
             self._note_given_up()
+            if self._table.past.is_paused(trace.trace_id):
+                self._owner.listener.paused(trace.trace_id)
         self._begin(_UnderWay(scoring, began))
 
     def _begin(self, under_way: _UnderWay) -> None:

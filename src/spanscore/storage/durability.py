@@ -157,7 +157,9 @@ class Durability:
         """Note that a trace is scored; it is kept. Of a run from Kafka that pauses nothing is stored: it is closed."""
         with self._lock:
             if self._directory is not None:  # else it took too long: the trace is scored again after the next start
-                is_kept = self._opened.requests.has(trace_id) or self._live.ledger.is_needed(trace_id)
+                is_paused = self._live.engine.table.past.is_paused(trace_id)
+                is_needed = self._live.ledger.is_needed(trace_id) and not is_paused
+                is_kept = is_needed or self._opened.requests.has(trace_id)
                 (self._opened.score_trace if is_kept else self._opened.close_trace)(trace_id)
 
     def done(self, trace_id: bytes) -> None:
