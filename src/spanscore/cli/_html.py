@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Final, TextIO
 
 from spanscore.cli._summary import Summary
@@ -11,11 +11,14 @@ from spanscore.messages.printable import printable
 from spanscore.model import Report
 from spanscore.reports.cases import CaseNames
 from spanscore.reports.page.page_data import RunBatch, runs_page
+from spanscore.reports.page.reasons_data import reasons_data
 from spanscore.reports.page.story import cut
+from spanscore.reports.reason_table import ReasonRow
+from spanscore.reports.reason_words import failed_for
 
 _LINE_WIDTH: Final = 1_000
 _REASONS_TOLD: Final = 50
-_HEADLINES: Final = {"passed": "Passed", "failed": "Failed", "unchecked": "Checked nothing"}
+_WORDS: Final = {"passed": "Passed", "failed": "Failed", "unchecked": "Checked nothing"}
 
 
 class HtmlPage:
@@ -25,18 +28,20 @@ class HtmlPage:
 
     Args:
         key: the attribute that names cases.
+        trace_url: the address of a trace elsewhere, as configured.
     """
 
-    def __init__(self, out: TextIO, key: str | None) -> None:
+    def __init__(self, out: TextIO, key: str | None, trace_url: str | None = None) -> None:
         self._out: Final = out
         self._names: Final = CaseNames(key)
         self._batch: Final = RunBatch()
-        self._labels: Final = Counter[str]()
+        self._passed = 0
+        self._trace_url: Final = trace_url
 
     def add(self, report: Report) -> None:
         self._names.add(report)
         self._batch.add(report)
-        self._labels[report.label] += 1
+        self._passed += report.label == "pass"
 
     def finish(self, summary: Summary) -> None:
         unchecked = summary.unchecked()
@@ -44,30 +49,38 @@ class HtmlPage:
         told = [*summary.problems, *unchecked, *summary.told_of_gates(), *summary.remarks()]
         lines = [printable(line, _LINE_WIDTH) for line in told]
         more = [f"... and {len(lines) - _REASONS_TOLD} more"] if len(lines) > _REASONS_TOLD else []
+        rows = summary.why.rows()
         values: dict[str, Any] = {
-            "title": f"{_HEADLINES[verdict]}: {plural(summary.trajectories, 'run')} - spanscore",
+            "title": f"{_WORDS[verdict]}: {plural(summary.trajectories, 'run')} - spanscore",
             "verdict": verdict,
-            "headline": _HEADLINES[verdict],
-            "sentence": _sentence(self._labels),
+            "headline": self._headline(summary, rows),
+            "sentence": "",
             "reasons": [*lines[:_REASONS_TOLD], *more],
             "notes": self._notes(),
         }
-        evaluators = [[cut(name), cut(tally.type)] for name, tally in summary.tallies.items()]
-        batch = self._batch.embedded(self._names.names())
-        self._out.write(runs_page([batch], {"evaluators": evaluators}, **values))
+        data = {
+            "why": reasons_data(summary.why, rows),
+            "evaluators": [[cut(name), cut(tally.type)] for name, tally in summary.tallies.items()],
+            "trace_url": self._trace_url,
+        }
+        self._out.write(runs_page([self._batch.embedded(self._names.names())], data, **values))
+
+    def _headline(self, summary: Summary, rows: Sequence[ReasonRow]) -> str:
+        """Return how many runs failed or passed; after the verdict, where that does not follow from it."""
+        verdict, failing, passed = summary.verdict, summary.failing, self._passed
+        runs = f"{summary.trajectories:,} run{'' if summary.trajectories == 1 else 's'}"
+        if failing:
+            told, follows = failed_for(summary.why, rows), verdict == "failed"
+        elif passed:
+            told, follows = f"{passed:,} of {runs} passed", verdict == "passed"
+        else:
+            told, follows = (
+                f"none of {runs} was evaluated" if summary.trajectories else "there was no run to score",
+                False,
+            )
+        return told if follows else f"{_WORDS[verdict]}: {told}"
 
     def _notes(self) -> list[str]:
         counts = {"Arguments and results": self._batch.without_content, "The calls": self._batch.without_calls}
         why = "are left out, to keep the page small; --json FILE has them all."
         return [f"{what} of {plural(count, 'run')} {why}" for what, count in counts.items() if count]
-
-
-def _sentence(labels: Counter[str]) -> str:
-    runs = plural(labels.total(), "run")
-    passed, failed, others = (labels[each] for each in ("pass", "fail", "not_evaluated"))
-    if not labels:
-        return "There was no run to score."
-    if not passed and not failed:
-        return f"None of {runs} was evaluated."
-    told = f"{failed:,} of {runs} failed" if failed else f"{passed:,} of {runs} passed"
-    return f"{told}, {others:,} not evaluated." if others else f"{told}."

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final, TextIO
 
-from spanscore.cli._reason_texts import HEADINGS, ROWS_SHOWN, agents, headline, more, share, since_when
+from spanscore.cli._reason_texts import HEADINGS, ROWS_SHOWN, headline, more, share, since_when
 from spanscore.cli._summary import Summary
 from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
@@ -15,6 +15,7 @@ from spanscore.model import Failed, Outcome, Report, Score
 from spanscore.reports.cases import CaseNames
 from spanscore.reports.evaluation_event import failure_text
 from spanscore.reports.reason_table import ReasonTable
+from spanscore.reports.reason_words import agents
 from spanscore.reports.tally import COLUMNS
 
 MARKER: Final = "<!-- spanscore score -->"

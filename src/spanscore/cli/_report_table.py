@@ -13,7 +13,7 @@ from rich.text import Text
 
 from spanscore.cli._columns import width_of
 from spanscore.cli._marked import details_of, marked_calls
-from spanscore.cli._reason_texts import HEADINGS, ROWS_SHOWN, agents, headline, more, over_time, share, since_when
+from spanscore.cli._reason_texts import HEADINGS, ROWS_SHOWN, headline, more, over_time, share, since_when
 from spanscore.cli._repeated_cases import COLUMNS as COLUMNS_OF_CASES
 from spanscore.cli._summary import Summary
 from spanscore.compare.alignment import CONTEXT, Entry
@@ -24,6 +24,7 @@ from spanscore.reports.aligned import aligned_lines
 from spanscore.reports.cases import case_of, conversation_name
 from spanscore.reports.evaluation_event import failure_text
 from spanscore.reports.reason_table import ReasonRow, ReasonTable
+from spanscore.reports.reason_words import agents
 from spanscore.reports.tally import COLUMNS
 
 _FAILING_SHOWN: Final = 20
