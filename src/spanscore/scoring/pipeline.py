@@ -166,7 +166,7 @@ class Scoring:
                         informational=entry.informational,
                         outcome=_known(outcome if isinstance(outcome, OUTCOMES) else _answered(outcome), trajectory)
                         if self._conversation is None
-                        else _known_of(self._conversation, entry, outcome, trajectory),
+                        else _known_of(self._conversation, outcome, trajectory),
                     )
                     for entry, outcome in evaluating
                 ),
@@ -297,8 +297,8 @@ class Pipeline:
             if isinstance(evaluator, (Skipped, Failed)):
                 return evaluator
             if entry.ignores is not None:
-                kept = tuple(trajectory.calls[index] for index in entry.evaluated(trajectory))
-                trajectory = replace(trajectory, calls=kept, completeness=trajectory.completeness.of(kept))
+                trajectory = trajectory.of_calls(entry.evaluated(trajectory))
+                trajectory = replace(trajectory, completeness=trajectory.completeness.of(trajectory.calls))
             if entry.elsewhere is not None:
                 return entry.elsewhere(evaluator, trajectory)
             return checked(evaluator.evaluate(trajectory))
@@ -312,7 +312,6 @@ class Pipeline:
 
 def _known_of(
     conversation: ConversationOutline,
-    entry: EvaluatorEntry,
     outcome: Outcome | PendingOutcome,
     trajectory: Trajectory,
 ) -> Outcome:
@@ -325,7 +324,7 @@ def _known_of(
         return known
     if conversation.finished is None and (known.passed or MendedBy.LATER in known.mended_by):
         return Skipped(FURTHER)
-    return naming_turns(known, conversation, entry.evaluated(trajectory))
+    return naming_turns(known, conversation)
 
 
 def _known(outcome: Outcome, trajectory: Trajectory, unseen: str = RESUMED) -> Outcome:
