@@ -3,7 +3,7 @@
 const BAR = { width: 5, height: 26 };
 
 function showReasons({ of, rows, more, clearest, days }, { all, one }) {
-  const heads = [["runs", "number"], ["reason"], ["over time"], ["since"], ["runs to show"]];
+  const heads = [["runs", "number"], ["reason"], ["over time"], ...(clearest ? [["since"]] : []), ["runs to show"]];
   const made = rows.map(([text, number, agents, isPart, errors, change, bars]) =>
     element(
       "tr",
@@ -16,7 +16,7 @@ function showReasons({ of, rows, more, clearest, days }, { all, one }) {
         errors.map(([error, count]) => element("div", { class: "example" }, named(error), ` (${plural(count, "run")})`)),
       ),
       element("td", {}, overTime(bars, change && change[1])),
-      element("td", { class: "grown" }, change ? `${times(change)} ${since(change, days)}` : ""),
+      clearest ? element("td", { class: "grown" }, change ? `${times(change)} ${since(change, days)}` : "") : null,
       element(
         "td",
         { class: "press nowrap" },

@@ -253,8 +253,9 @@ function openRuns(found) {
 // Fills a choice anew, and leaves chosen what was.
 function offer(name, values, word) {
   const choice = control(name);
-  const known = new Set([...choice.options].map((option) => option.value));
-  for (const value of values) if (!known.has(value)) choice.append(element("option", { value }, word(value)));
+  const known = new Set(["", ...values]);
+  for (const option of [...choice.options]) if (!known.delete(option.value) && !option.selected) option.remove();
+  for (const value of known) choice.append(element("option", { value }, word(value)));
 }
 
 function showTables() {
