@@ -13,7 +13,8 @@ from spanscore.config.parts import pipeline, root_condition, wanted
 from spanscore.otlp.findings import Decoded
 from spanscore.otlp.from_protobuf import decoding_any, decoding_protobuf
 from spanscore.otlp.slices import at_once
-from spanscore.scoring.engine import Clock, Engine
+from spanscore.scoring.engine import Engine
+from spanscore.scoring.owner import Clock
 from spanscore.scoring.pipeline import Pipeline
 from spanscore.trajectories.wanted import WantedAttributes
 

@@ -21,7 +21,9 @@ from programs import OAUTH2_PROXY, Programs
 from results import Results
 from shipped import DEPLOY, placed
 
-_CLAIM: Final = "oauth2-proxy shows the page of each replica to who has logged in, and spanscore to nobody else"
+_CLAIM: Final = (
+    "each replica's page is shown by oauth2-proxy after a login, and by spanscore to nobody without the token"
+)
 _TOKEN: Final = "a-token-of-the-proof"  # noqa: S105 - it opens nothing
 _PASSWORD: Final = "a password of the proof"  # noqa: S105 - as above
 _USER: Final = "reader:{SHA}NxcMJKeFK3UyGohpIP8X7ZJxeUI="  # that password, as htpasswd -s writes it

@@ -249,12 +249,12 @@ def long_runs(first: int, runs: int = 60, calls: int = 120) -> bytes:
 
 @contextmanager
 def deaf_readers(running: Process, readers: int = 200) -> Iterator[None]:
-    """Have so many clients ask for each page, of runs and of metrics, who do not read what they get."""
+    """Have so many clients ask for each page, of runs, for programs and of metrics, who do not read what they get."""
     for number in range(4):
         post(running, long_runs((1 << 75) + number * 10**6))
         held_for(1.5)  # they are shown as soon as their root has ended half a second ago, and 80 in a second
     with ExitStack() as stack:
-        for path in ("/", "/metrics") * readers:
+        for path in ("/", "/runs.json", "/metrics") * readers:
             client = stack.enter_context(socket.create_connection(running.pages, timeout=_TIMEOUT_S))
             client.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         yield

@@ -21,7 +21,7 @@ from commands import serve, spanscore
 from otlp_capture import FORBIDDEN, UNAVAILABLE, Capture, capturing
 from receivers.otlp_requests import request_of, simple_span, texts, to_json
 from receivers.receiving import JSON, PROTOBUF
-from serving import DEADLINE_S
+from serving import DEADLINE_S, eventually
 from spanscore import config
 from spanscore.cli import main
 
@@ -159,6 +159,8 @@ def test_a_receiver_that_everything_goes_wrong_with(path: Path) -> None:
         command.wait_for("TRACES_PROTOCOL")
         provoke(url, grpc_url)
         pages = [page(f"{metrics}/{name}") for name in ("metrics", "livez", "readyz", CANARY, "")]
+        eventually(lambda: '"held":4' in page(f"{metrics}/runs.json"))
+        runs = page(f"{metrics}/runs.json")
         path.write_text(path.read_text() + "'${env:UPSTREAM_KEY}': 1\nannotate: '${env:UPSTREAM_KEY}'\n")
         command.process.send_signal(signal.SIGHUP)
         command.wait_for("stays as it was: .*annotate")
@@ -168,7 +170,8 @@ def test_a_receiver_that_everything_goes_wrong_with(path: Path) -> None:
     assert 0 == status
     assert "spanscore_spans_received" in pages[0]
     assert 4 == len(re.findall(r"^\S+ ✗ ", output, re.MULTILINE))
-    for told in (*command.told, output, *pages):
+    assert f'"call_id":"{CANARY}"' in runs  # ids and names are no content
+    for told in (*command.told, output, *pages, runs.replace(f'"call_id":"{CANARY}"', "")):
         assert CANARY not in told
 
 

@@ -94,16 +94,16 @@ class TestWhatIsOpen:
         traces = table(trace_timeout_s=10)
         traces.add([child(A, 1), child(B, 1), child(B, 2)], now=0)
 
-        assert (True, True, False) == tuple(map(traces.is_open, (A, B, C)))
+        assert (True, True, False) == tuple(map(traces.open.__contains__, (A, B, C)))
         traces.close(B)
-        assert (True, False, False) == tuple(map(traces.is_open, (A, B, C)))
+        assert (True, False, False) == tuple(map(traces.open.__contains__, (A, B, C)))
 
     def test_whose_root_has_ended(self) -> None:
         """Those are told apart from the others that are open, the oldest first."""
         traces = table()
         traces.add([child(A, 1), root(B), root(C), child(C, 1)], now=0)
 
-        assert ([A, B, C], [B, C]) == (traces.open_traces(), traces.ended())
+        assert ([A, B, C], [B, C]) == (traces.open.ids(), traces.open.ended())
 
     def test_a_resource_takes_up_room_in_each_trace_that_keeps_it(self) -> None:
         """Once for each run of spans that share it, on top of what the spans take."""
@@ -677,7 +677,7 @@ class TestClosing:
         traces.add([root(A), child(B, 1)], now=0)
         traces.add([child(A, 1)], now=1)
 
-        assert ([B, A], [A]) == (traces.open_traces(), traces.reopened())
+        assert ([B, A], [A]) == (traces.open.ids(), traces.open.reopened())
 
     def test_close(self) -> None:
         """A recording that knows where a trace ends closes it, whole or not."""

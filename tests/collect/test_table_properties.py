@@ -413,7 +413,7 @@ class TraceTableMachine(RuleBasedStateMachine):
             counts.conflicts,
             counts.open_traces,
             counts.held_bytes,
-            [entry.trace_id for entry in model.paused if self.table.is_paused(entry.trace_id)],
+            [entry.trace_id for entry in model.paused if self.table.past.is_paused(entry.trace_id)],
             {reason: counts.given_up[reason] for reason in GivenUp},
         )
 

@@ -6,18 +6,9 @@ from typing import Any
 
 import pytest
 
+from spanscore.compare.accounts import Account, scored
 from spanscore.compare.alignment import LIMIT, Aligned, whole
-from spanscore.compare.deviations import (
-    DETAILED,
-    Account,
-    Deviation,
-    Nth,
-    among_equals,
-    matching_words,
-    of_alignment,
-    scored,
-    unmet,
-)
+from spanscore.compare.deviations import DETAILED, Deviation, Nth, among_equals, matching_words, of_alignment, unmet
 from spanscore.compare.differences import ABSENT, Difference
 from spanscore.model import Score, ToolCall
 

@@ -18,7 +18,8 @@ from spanscore.metrics.exposition import Exposition
 from spanscore.metrics.meter import Meter
 from spanscore.metrics.telemetry import OwnTelemetry
 from spanscore.model import Report, Span
-from spanscore.scoring.engine import Engine, Owner
+from spanscore.scoring.engine import Engine
+from spanscore.scoring.owner import Owner
 
 
 class Sending:

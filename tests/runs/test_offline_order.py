@@ -83,16 +83,17 @@ def test_a_trace_that_a_limit_closed_holds_nothing_up(tmp_path: Path) -> None:
     "limit", [pytest.param({"most_waiting": 1_000}, id="1000"), pytest.param({}, id="all", marks=pytest.mark.full_size)]
 )
 def test_reports_do_not_wait_without_bound(limit: dict[str, int], tmp_path: Path) -> None:
-    """Where very many wait for a trace that goes through the whole recording, the first of them do so no longer."""
+    """Where many spans wait for a trace that goes through the whole recording, the first traces do so no longer."""
     more = 5
-    short = range(1, limit.get("most_waiting", offline.MOST_WAITING) + more + 1)
-    path = write(tmp_path / "a.jsonl", request((0xFFFF, 2, 1)), *(request((number, 1, 2)) for number in short))
+    short = range(1, limit.get("most_waiting", offline.MOST_WAITING) // 2 + more + 1)
+    of_two_spans = (request((number, 1, 2), (number, 2, 2)) for number in short)
+    path = write(tmp_path / "a.jsonl", request((0xFFFF, 2, 1)), *of_two_spans)
     with path.open("a") as recording:
         recording.write(request((0xFFFF, 1, 1)))
 
     assert [*short[:more], 0xFFFF, *short[more:]] == order_of(path, **limit)
 
 
-def test_ten_thousand_reports_wait() -> None:
+def test_reports_of_twenty_thousand_spans_wait() -> None:
     """That is the bound unless one is given."""
-    assert 10_000 == offline.MOST_WAITING == inspect.signature(offline.score).parameters["most_waiting"].default
+    assert 20_000 == offline.MOST_WAITING == inspect.signature(offline.score).parameters["most_waiting"].default

@@ -16,7 +16,8 @@ from spanscore.config import loads
 from spanscore.config import parts as wiring
 from spanscore.metrics.measurements import measurements
 from spanscore.model import FinishReason, Outcome, Report, Score, Span, Unit
-from spanscore.scoring.engine import Engine, Owner
+from spanscore.scoring.engine import Engine
+from spanscore.scoring.owner import Owner
 from spanscore.scoring.pipeline import Pipeline
 from traces import agent, having, tool
 
@@ -283,7 +284,7 @@ def test_answers_from_elsewhere() -> None:
     assert [] == clocked.emitted.conversations()
     for answer in answers:
         answer.set_result(final)
-    clocked.engine.settle()
+    clocked.engine.queue.settle()
 
     assert [[("once", "fail")]] == names(clocked.emitted.conversations())
 
@@ -297,7 +298,7 @@ def test_a_turn_that_cannot_be_kept(caplog: pytest.LogCaptureFixture) -> None:
             message = "broken"
             raise KeyError(message)
 
-    clocked.engine.pipeline = Broken([], clocked.engine.pipeline.reader)
+    clocked.engine.queue.pipeline = Broken([], clocked.engine.queue.pipeline.reader)
     clocked.add(1, "look")
 
     assert 1 == len(clocked.emitted.reports)

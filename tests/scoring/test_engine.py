@@ -14,7 +14,8 @@ from spanscore.collect.table import TraceTable
 from spanscore.contracts import Markers, ModelReading, Precedence, Reading
 from spanscore.model import Evaluation, Failed, Outcome, Report, Score, Skipped, Span, Trace, Trajectory, refused_span
 from spanscore.model.outcomes import MendedBy
-from spanscore.scoring.engine import Engine, Listener, Owner
+from spanscore.scoring.engine import Engine
+from spanscore.scoring.owner import Listener, Owner
 from spanscore.scoring.pipeline import EvaluatorEntry, Pipeline, Scoring
 from spanscore.trajectories.reader import DialectReader
 from traces import agent, model, tool
@@ -93,7 +94,7 @@ class Told:
 def engine_with(pipeline: Pipeline, listener: Listener | None = None, **emitters: Kept) -> Engine:
     """Return an engine whose traces end with their root."""
     table = TraceTable(TraceSettings(decision_delay_s=0.0), lambda each: not each.parent_span_id)
-    return Engine(table, pipeline, emitters, lambda: 1.0, Owner(listener=listener))
+    return Engine(table, pipeline, emitters, lambda: 1.0, Owner(listener=listener) if listener else Owner())
 
 
 def elsewhere(*answers: Future[Outcome]) -> Pipeline:
@@ -160,9 +161,9 @@ def test_reports_keep_the_order_of_their_traces() -> None:
     assert () == engine.add([trace_of(1), trace_of(2), trace_of(3)])
     assert 3 == sum(engine.counts().closed.values())
     second.set_result(PASS)
-    assert () == engine.settle()
+    assert () == engine.queue.settle()
     first.set_result(PASS)
-    assert [1, 2] == numbers(list(engine.settle()))
+    assert [1, 2] == numbers(list(engine.queue.settle()))
     third.set_result(Failed("TimeLimit", "no answer within 1 s"))
     assert [3] == numbers(list(engine.expire()))
     assert [[], [], [1, 2]] == told.at_answers
@@ -176,7 +177,7 @@ def test_waiting_for_answers_ends_in_time() -> None:
     engine = engine_with(elsewhere(Future(), Future()), kept=kept)
     engine.add([trace_of(1), trace_of(2)])
 
-    assert () == engine.settle_all(0.01)
+    assert () == engine.queue.settle_all(0.01)
     assert not engine.flush(0.01)
     assert not engine.close(0.01)
     outcome = Failed("Abandoned", "there was no time left to wait for the answer")
@@ -191,7 +192,7 @@ def test_all_answers_can_be_waited_for() -> None:
     thread = threading.Thread(target=lambda: [answer.set_result(PASS) for answer in reversed(answers)])
     thread.start()
 
-    assert [1, 2] == numbers(list(engine.settle_all(DEADLINE_S)))
+    assert [1, 2] == numbers(list(engine.queue.settle_all(DEADLINE_S)))
     thread.join()
 
 
@@ -204,7 +205,7 @@ def test_a_trace_is_told_as_scored_after_its_reports() -> None:
     engine.add([trace_of(1)])
     assert [] == told.traces
     answer.set_result(PASS)
-    engine.settle()
+    engine.queue.settle()
     unreadable = engine_with(Unreadable(ValueError()), told, kept=kept)
     unreadable.add([trace_of(2)])
 
@@ -310,7 +311,7 @@ def test_work_stops_in_time_and_goes_on_where_it_was() -> None:
         scored.append(numbers(kept.reports))
 
     assert [[], [], [3], [3], [3], [3, 1], [3, 1], [3, 1], [3, 1, 2]] == scored
-    assert (3, 0, 0) == (engine.counts().in_closed, engine.counts().live, engine.backlog)
+    assert (3, 0, 0) == (engine.counts().in_closed, engine.counts().live, engine.queue.backlog)
     assert not any(engine.is_open(bytes([0] * 15 + [number])) for number in (1, 2, 3))
 
 
@@ -320,11 +321,11 @@ def test_what_had_to_close_waits_for_its_turn() -> None:
     table = TraceTable(TraceSettings(num_traces=1), lambda _: False)
     engine = Engine(table, Pipeline((), built_in_reader()), {"kept": kept}, Ticking())
     engine.take([trace_of(number) for number in range(1, 6)], [1] * 5)
-    assert (4, 1, 4) == (engine.counts().in_closed, engine.counts().live, engine.backlog)
+    assert (4, 1, 4) == (engine.counts().in_closed, engine.counts().live, engine.queue.backlog)
     while not kept.reports:
         engine.work(until=0.0)
 
-    assert ([1], 3, True) == (numbers(kept.reports), engine.backlog, engine.is_open(trace_of(2).trace_id))
+    assert ([1], 3, True) == (numbers(kept.reports), engine.queue.backlog, engine.is_open(trace_of(2).trace_id))
     assert [2, 3, 4] == numbers(list(engine.cut_short(until=1_000.0, only=())))
     assert [5] == numbers(list(engine.drain()))
     assert [1, 2, 3, 4, 5] == numbers(kept.reports)

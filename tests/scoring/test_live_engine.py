@@ -16,8 +16,9 @@ from spanscore.collect.table import TraceTable
 from spanscore.contracts.instruments.instrument import Instrument
 from spanscore.evaluators.tool_call_trajectory import ToolCallTrajectory
 from spanscore.model import Outcome, Report, Score, Span, Trace
-from spanscore.scoring.engine import Engine, Measure, Owner
+from spanscore.scoring.engine import Engine
 from spanscore.scoring.live_engine import LiveEngine
+from spanscore.scoring.owner import Measure, Owner
 from spanscore.scoring.pipeline import EvaluatorEntry, Pipeline, Scoring
 
 
@@ -168,7 +169,7 @@ def test_a_flood_that_closes_others_does_not_hold_up_the_loop() -> None:
         live.take([decoded_span(number) for number in range(1, 5)], [100] * 4)
         seen.append("turn")
         live.take([decoded_span(5)], [100])
-        while live.engine.backlog:
+        while live.engine.queue.backlog:
             await asyncio.sleep(0)
             seen.append("turn")
         live.stop()
@@ -199,7 +200,7 @@ def test_large_requests_have_no_room_while_much_waits() -> None:
         live.take([decoded_span(5)] * 2, [1] * 2)
         seen.append(found())
         live.wake()
-        while live.engine.backlog:  # noqa: ASYNC110 - nothing but the loop's turns is waited for
+        while live.engine.queue.backlog:  # noqa: ASYNC110 - nothing but the loop's turns is waited for
             await asyncio.sleep(0)
         seen.append(found())
         live.stop()
@@ -224,7 +225,7 @@ def test_it_is_behind_while_too_much_waits_for_evaluators() -> None:
         found = [live.is_behind]
         answer.set_result(Score(1.0, passed=True))
         async with asyncio.timeout(DEADLINE_S):
-            while live.engine.backlog:  # noqa: ASYNC110 - nothing but the loop's turns is waited for
+            while live.engine.queue.backlog:  # noqa: ASYNC110 - nothing but the loop's turns is waited for
                 await asyncio.sleep(0)
         found.append(live.is_behind)
         live.stop()

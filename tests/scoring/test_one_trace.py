@@ -277,7 +277,7 @@ def test_many_pauses() -> None:
         spans = [span._replace(trace_id=number.to_bytes(16, "big")) for span in APPROVED.first]
         live.engine.add(spans, [100] * len(spans))
         live.wait(10)
-    held = [number for number in range(100) if live.engine.table.is_paused(number.to_bytes(16, "big"))]
+    held = [number for number in range(100) if live.engine.table.past.is_paused(number.to_bytes(16, "big"))]
 
     assert 8_000 <= live.engine.counts().held_bytes <= 10_000
     assert held == list(range(100 - len(held), 100))
@@ -289,7 +289,7 @@ def test_other_traces_are_held_as_before() -> None:
     live = Live()
     whole: PausedRun = LANGGRAPH["interrupt-approved"]
     live.send(whole.second, every_s=10)
-    assert not live.engine.table.is_paused(whole.second[0].trace_id)
+    assert not live.engine.table.past.is_paused(whole.second[0].trace_id)
     assert len(whole.second) == live.engine.counts().held_spans
     live.wait(60)
     live.send([], every_s=1)

@@ -106,7 +106,7 @@ def test_a_pause_is_no_late_turn_after_a_restart(tmp_path: Path) -> None:
             running.post(request.replace(run.trace_id.encode(), b"f" * 32), JSON)
         eventually(lambda: any(is_finished for *_, is_finished in told(reports)))
     with serving(text) as running:
-        eventually(lambda: running.service.engine.table.is_paused(bytes.fromhex(run.trace_id)))
+        eventually(lambda: running.service.engine.table.past.is_paused(bytes.fromhex(run.trace_id)))
         held = running.service.engine.conversations
         assert held is not None
         assert 0 == running.thread.call(held.counts).late

@@ -192,7 +192,7 @@ def test_offsets_do_not_wait_for_a_pause(brokers: Cluster) -> None:
         brokers.wait()
         running.reports.wait_for(1)
         eventually(lambda: metrics(running).get("spanscore_kafka_uncommitted_records") == 0)
-        assert running.thread.call(lambda: running.service.engine.table.is_paused(bytes.fromhex(run.trace_id)))
+        assert running.thread.call(lambda: running.service.engine.table.past.is_paused(bytes.fromhex(run.trace_id)))
         for body in second:
             brokers.send(body, run.trace_id.encode(), 0, "pauses")
         brokers.wait()

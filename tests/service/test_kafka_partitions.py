@@ -21,8 +21,9 @@ from spanscore.otlp.encoding import Encoding
 from spanscore.receivers.intake.intake import Intake
 from spanscore.receivers.kafka import TakenRecords
 from spanscore.receivers.kafka.kafka_records import KafkaRecord, PoisonRecord
-from spanscore.scoring.engine import Engine, Owner
+from spanscore.scoring.engine import Engine
 from spanscore.scoring.live_engine import LiveEngine
+from spanscore.scoring.owner import Owner
 from spanscore.scoring.pipeline import Pipeline
 from spanscore.service.kafka_partitions import KafkaPartitions
 from spanscore.trajectories.reader import DialectReader
@@ -380,7 +381,7 @@ def test_a_pause_holds_no_offset() -> None:
         member = Member(0, reader=built_in_reader(), revision_delay_s=0)
         await member.partitions.take(records(first, 0))
         (offset, text) = member.partitions.committable()[0]
-        assert (len(first), True) == (offset, member.engine.table.is_paused(bytes.fromhex(run.trace_id)))
+        assert (len(first), True) == (offset, member.engine.table.past.is_paused(bytes.fromhex(run.trace_id)))
 
         other = Member(0, texts={0: text}, reader=built_in_reader())
         await other.partitions.take(records(second, offset))

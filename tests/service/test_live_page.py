@@ -89,6 +89,7 @@ def test_nothing_new_is_no_page() -> None:
         _, headers, text = page.ask()
         known = f'"{embedded_in(text)["live"]["last"]}"'
         assert (known, 304, "") == (headers["ETag"], *page.ask(If_None_Match=known)[::2])
+        assert page.ask(If_None_Match=known)[1]["Date"]  # as of when there is nothing new
         assert 304 == page.ask(If_None_Match=f'"other", W/{known}')[0]
         page.show(2)
         status, _, newer = page.ask(If_None_Match=known)

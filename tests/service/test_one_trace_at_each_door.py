@@ -26,7 +26,7 @@ def test_over_otlp(send: Callable[[Running, Sequence[bytes]], None]) -> None:
     with serving(f"{ON_ANY_PORT}{RULES}") as running:
         send(running, first)
         running.reports.wait_for(1)
-        assert running.thread.call(lambda: running.service.engine.table.is_paused(bytes.fromhex(run.trace_id)))
+        assert running.thread.call(lambda: running.service.engine.table.past.is_paused(bytes.fromhex(run.trace_id)))
         send(running, second)
         reports = running.reports.wait_for(2)
         page = running.page("/metrics")[1]

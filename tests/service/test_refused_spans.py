@@ -21,7 +21,7 @@ from spanscore.config import parts as wiring
 from spanscore.model import Report
 from spanscore.recordings.files import Recording
 from spanscore.runs import offline
-from spanscore.scoring.pipeline import MISSING
+from spanscore.scoring.known_outcomes import MISSING
 
 EXPORT: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 PARENT: Final = b"\0\0\0\0\0\0\0\1"

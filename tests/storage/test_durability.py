@@ -31,8 +31,9 @@ from spanscore.otlp.encoding import Encoding
 from spanscore.receivers.intake.admission import Admission, Unavailable
 from spanscore.receivers.intake.behind import Behind
 from spanscore.receivers.intake.intake import Intake
-from spanscore.scoring.engine import Engine, Owner
+from spanscore.scoring.engine import Engine
 from spanscore.scoring.live_engine import LiveEngine
+from spanscore.scoring.owner import Owner
 from spanscore.service.listeners import HTTP
 from spanscore.storage.compaction import UNFINISHED
 from spanscore.storage.directory import Directory, StorageError

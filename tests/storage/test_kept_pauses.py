@@ -54,7 +54,7 @@ def test_a_kill_in_a_pause(tmp_path: Path, durability: str, before_the_kill: int
         serving(text) as running,
     ):
         assert (0, "none") == of(running.reports.wait_for(1))[0]
-        assert (before_the_kill == 0) == running.service.engine.table.is_paused(TRACE)
+        assert (before_the_kill == 0) == running.service.engine.table.past.is_paused(TRACE)
         send(running, rest)
 
         assert [(0, "none"), (1, "pass")] == of(running.reports.wait_for(2))
@@ -112,7 +112,7 @@ def test_a_pause_of_which_nothing_is_stored(tmp_path: Path) -> None:
             stored = Stored(text)
             await stored.durability.replay(stored.intake)
             stored.live.take_whole(part, [1] * len(part))
-            assert is_paused == stored.engine.table.is_paused(TRACE)
+            assert is_paused == stored.engine.table.past.is_paused(TRACE)
             assert (not is_paused) == ("not_kept" in stored.engine.counts().late)
             await stored.end()
 
@@ -129,7 +129,7 @@ def test_pauses_give_way_to_open_traces(tmp_path: Path) -> None:
                 request = body.replace(APPROVED.trace_id.encode(), f"{number:032x}".encode())
                 eventually(lambda: was_taken(running, request, JSON))  # noqa: B023 - used in this round only
         counts = running.service.engine.counts()
-        assert all(running.service.engine.table.is_paused(number.to_bytes(16, "big")) for number in range(2, 60))
+        assert all(running.service.engine.table.past.is_paused(number.to_bytes(16, "big")) for number in range(2, 60))
         given_up = re.search(r'given_up_total{spanscore_reason="storage"} (\d+)', running.page("/metrics")[1])
 
     assert ({CloseReason.ROOT_ENDED: 58}, {}) == (counts.closed, counts.given_up)

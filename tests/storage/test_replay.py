@@ -27,8 +27,9 @@ from spanscore.receivers.intake.admission import Admission
 from spanscore.receivers.intake.behind import Behind, OtherSignal
 from spanscore.receivers.intake.intake import Intake
 from spanscore.receivers.sockets.listening import ListenError
-from spanscore.scoring.engine import Engine, Owner
+from spanscore.scoring.engine import Engine
 from spanscore.scoring.live_engine import LiveEngine
+from spanscore.scoring.owner import Owner
 from spanscore.storage.directory import Directory, StorageError
 from spanscore.storage.durability import Durability
 from spanscore.storage.log_file import Disk

@@ -24,7 +24,7 @@ from spanscore.errors import InputError
 from spanscore.messages.nearest import suggestion
 from spanscore.messages.printable import printable
 from spanscore.model import Report
-from spanscore.recordings.files import STDIN
+from spanscore.recordings.sources import STDIN
 from spanscore.reports.cases import case_of
 from spanscore.runs import offline
 from spanscore.runs.diff import Settings, Verdict, changes, compared, pairing
@@ -108,7 +108,7 @@ class _ScoredVersion(NamedTuple):
     problems: list[str]
     """Messages about recordings that could not be read."""
     unchecked: list[str]
-    """Which evaluators scored no run, and why."""
+    """The evaluators that scored no run, each with the reason."""
     remarks: list[str]
 
 

@@ -12,6 +12,8 @@ from spanscore.messages.printable import printable
 from spanscore.runs.learn import Noted, has_notes, plain
 
 _WIDEST: Final = 100
+_WIDTH: Final = 118
+"""Characters of a line of a comment."""
 
 
 def yaml_lines(value: Mapping[str, Any], indent: int = 0) -> Iterator[str]:
@@ -62,11 +64,11 @@ def _flow(value: Any) -> str:
     return text.removesuffix("\n...")
 
 
-def comment(text: str, width: int = 118) -> Iterator[str]:
+def comment(text: str) -> Iterator[str]:
     """Yield a text as lines of a comment."""
     margin = "#" + " " * (len(text) - len(text.lstrip()))
     yield from textwrap.wrap(
-        printable(text.strip(), len(text)), width, initial_indent=f"{margin} ", subsequent_indent=f"{margin}   "
+        printable(text.strip(), len(text)), _WIDTH, initial_indent=f"{margin} ", subsequent_indent=f"{margin}   "
     )
 
 

@@ -1,4 +1,4 @@
-"""The calls of a run that something is wrong with, whichever evaluator found it."""
+"""The calls of a run that any evaluator found wrong."""
 
 from __future__ import annotations
 

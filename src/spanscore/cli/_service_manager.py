@@ -46,7 +46,7 @@ class ServiceManager:
 
     @contextmanager
     def reloading(self) -> Iterator[None]:
-        """Say that the configuration is read again, and when that is done, whether or not it could be used.
+        """Notify that the configuration is read again, and when that is done, whether or not it could be used.
 
         Not before we were ready: it would end the waiting for that.
         """

@@ -11,8 +11,8 @@ from typing import TextIO
 from spanscore.cli._standard_streams import output_to
 from spanscore.config import ByCase
 from spanscore.errors import ConfigError, InputError
-from spanscore.recordings.files import STDIN, is_recording
 from spanscore.recordings.replaced_files import replacing, write_text
+from spanscore.recordings.sources import STDIN, is_recording
 from spanscore.scoring.pipeline import EvaluatorEntry
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from spanscore.collect.settings import TraceSettings
-from spanscore.model import REFUSED, Attributes, Span
+from spanscore.model import REFUSED, Attributes, CloseReason, Span, Trace
 
 SpanKey: TypeAlias = bytes | tuple[bytes, int]
 
@@ -25,9 +25,9 @@ class DropReason(enum.StrEnum):
     """Why a trace did not keep a span."""
 
     DUPLICATE = "duplicate"
-    """It has an equal span: the client sent it again."""
+    """The trace has an equal span: the client sent it again."""
     CONFLICT = "conflict"
-    """It has eight different spans with this id."""
+    """The trace has eight different spans with this id."""
     HANDED_OVER = "handed_over"
     """Its trace was released while it was open: another process gets its spans."""
 
@@ -67,6 +67,11 @@ class HeldTrace:
     """A limit closed it: the spans are gone, and it does not open again."""
 
     @property
+    def unscored(self) -> int:
+        """The number of its spans that were in no closing yet."""
+        return len(self.spans) - self.scored
+
+    @property
     def has_ended(self) -> bool:
         """Whether its root has ended, and its run has not continued since."""
         return self.root_ended_at is not None and self.root_ended_at > BEFORE_PAUSE
@@ -83,6 +88,32 @@ class HeldTrace:
             self.root_ended_at = BEFORE_PAUSE if after_pause else now
         if after_pause:
             self.first_at, self.continued = now, self.revision
+
+    def closed(self, reason: CloseReason, *, cut_short: bool = False, beyond: Span | None = None) -> Trace:
+        """Return the trace as it is closed, for that reason, or because its root has ended.
+
+        Args:
+            reason: the reason if its root has not ended. A limit is the reason even if it has.
+            cut_short: whether further spans may be on their way; the reason is then the one given.
+            beyond: a span that did not fit in.
+        """
+        has_ended = self.has_ended or (reason is CloseReason.TIMED_OUT and self.root_ended_at is not None)
+        if has_ended and reason in {CloseReason.TIMED_OUT, CloseReason.SHUTDOWN} and not cut_short:
+            reason = CloseReason.ROOT_ENDED
+        if not self.spans:  # nothing to score
+            return Trace(trace_id=self.trace_id, spans=(), close_reason=reason)
+        return Trace(
+            trace_id=self.trace_id,
+            spans=tuple(self.spans.values()),
+            close_reason=reason,
+            revision=self.revision,
+            refused=len(self.refused or ()),
+            dropped=self.dropped,
+            beyond=beyond,
+            cut_short=cut_short,
+            root_received_at=self.root_ended_at,
+            verdicts=self.verdicts,
+        )
 
     def place(self, span: Span) -> SpanKey | DropReason:
         """Return the key for a span, or why the trace does not keep it."""

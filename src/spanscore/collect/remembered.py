@@ -19,7 +19,7 @@ class LateReason(enum.StrEnum):
     """The outcome of a span that arrived after its trace was closed."""
 
     RESCORED = "rescored"
-    """It is in a later revision of the trace."""
+    """The span is in a later revision of the trace."""
     IGNORED = "ignored"
     """`late_spans` is "ignore"."""
     OVER_LIMIT = "over_limit"
@@ -124,13 +124,19 @@ class ClosedTraces:
         trace.open_again(now, after_pause=after_pause)
         return trace
 
-    def is_due(self, now: float) -> bool:
-        """Return whether a trace was kept for long enough."""
-        return self._due(now) is not None
+    def due(self, now: float) -> OrderedDict[bytes, HeldTrace] | None:
+        """Return the traces of which the first was kept for long enough; None if there are none."""
+        oldest = next(iter(self._held.values()), None)
+        if oldest is not None and oldest.closed_at + self._settings.keep_closed_s <= now:
+            return self._held
+        oldest = next(iter(self._paused.values()), None)
+        if oldest is not None and oldest.last_at + self._settings.pause_wait_s <= now:
+            return self._paused
+        return None
 
     def forget_due(self, now: float) -> bool:
         """Evict a trace that was kept for long enough, and return whether there was one."""
-        due = self._due(now)
+        due = self.due(now)
         if due is None:
             return False
         self._forget(due, GivenUp.EXPIRED)
@@ -143,16 +149,6 @@ class ClosedTraces:
             return False
         self._forget(kept, GivenUp.NO_ROOM)
         return True
-
-    def _due(self, now: float) -> OrderedDict[bytes, HeldTrace] | None:
-        """Return the traces of which the first was kept for long enough."""
-        oldest = next(iter(self._held.values()), None)
-        if oldest is not None and oldest.closed_at + self._settings.keep_closed_s <= now:
-            return self._held
-        oldest = next(iter(self._paused.values()), None)
-        if oldest is not None and oldest.last_at + self._settings.pause_wait_s <= now:
-            return self._paused
-        return None
 
     def _forget(self, kept: OrderedDict[bytes, HeldTrace], reason: GivenUp) -> None:
         trace = next(iter(kept.values()))

@@ -15,7 +15,7 @@ class TraceSettings:
     """The rules for when a trace is complete, and the limits on open traces."""
 
     root: Annotated[Literal["parentless", "remote_parent", "agent"], ByPlace()] = "parentless"
-    """Which span's end closes the trace: the one without a parent (default of the receivers), the local root, which
+    """The span whose end closes the trace: the one without a parent (default of the receivers), the local root, which
     has a remote parent or none (default inside a process), or the outermost span of an agent or a workflow."""
     unit: Literal["trace", "agent"] = "trace"
     """The unit of scoring: the whole trace, or each agent run by itself, nested agents excluded."""
@@ -38,14 +38,14 @@ class TraceSettings:
     late_spans: Literal["rescore", "ignore"] = "rescore"
     """The effect of late spans of a closed trace: a further score with the next revision number, or none."""
     pause_wait_s: Annotated[Duration, Ge(0)] = 86_400.0
-    """Hold the spans of a run that pauses this long after its last span: it may continue in its trace. 0: a minute, as
+    """Keep the spans of a run that pauses this long after its last span: it may continue in its trace. 0: a minute, as
     those of any closed trace. Not with `late_spans: ignore`."""
     pause_bytes: Annotated[Size, Gt(0)] = 64 * 2**20
     """The most memory of these spans, also counted in `max_bytes`; above it, the run that paused first is given up."""
     remember_traces: Annotated[int, Ge(1)] = 1_000_000
     """Closed trace ids remembered, so that late and repeated spans are recognised."""
     keep_closed_s: Annotated[float, Internal()] = 60.0
-    """Hold the spans of a closed trace this long; later it cannot be scored again."""
+    """Keep the spans of a closed trace this long; later it cannot be scored again."""
     keep_closed_spans: Annotated[int, Internal()] = 20_000
     """The most kept spans of closed traces; above it, the trace that closed first is evicted."""
     max_revisions: Annotated[int, Internal()] = 5

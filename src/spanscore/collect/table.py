@@ -7,20 +7,18 @@ sender's wrong clock closes nothing.
 from __future__ import annotations
 
 import math
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
-from itertools import count, islice, repeat
+from itertools import islice, repeat
 from typing import Final
 
 from spanscore.collect.counts import Counts
-from spanscore.collect.deadlines import Deadlines
 from spanscore.collect.held_trace import DropReason, HeldTrace, SpanKey
+from spanscore.collect.open_traces import OpenTraces
 from spanscore.collect.remembered import ClosedTraces, LateReason
 from spanscore.collect.settings import TraceSettings
 from spanscore.model import DROPPED, EMPTY, REFUSED, CloseReason, SharedAttributes, Span, Trace
-
-_PROBATION_SHARE: Final = 0.25
 
 
 class TraceTable:
@@ -43,8 +41,7 @@ class TraceTable:
     of them; one that comes late opens it again as a span does. Without any span it waits for one up to
     `max_trace_age_s`, and closes as a trace without spans.
 
-    When `num_traces` are open, the next one closes the oldest. Traces with a single span are the first to go where they
-    take more than a quarter of the table: a flood of invented trace ids displaces itself, not the traces that grow.
+    When `num_traces` are open, the next one closes the oldest, as `OpenTraces` has it.
 
     Args:
         settings: the delays and bounds.
@@ -55,24 +52,14 @@ class TraceTable:
         self._settings = settings
         self.is_root = is_root
         self._now = -math.inf
-        # Ordered, because deleting the oldest entry of a plain dict again and again is slow.
-        self._probation: OrderedDict[bytes, HeldTrace] = OrderedDict()
-        self._established: OrderedDict[bytes, HeldTrace] = OrderedDict()
-        self._past = ClosedTraces(settings)
-        self._deadlines = Deadlines()
-        self._numbers = count(1)
+        self.open: Final = OpenTraces(settings)
+        self.past: Final = ClosedTraces(settings)
         self._closings: list[Trace] = []
-        self._live_bytes = 0
         self._counts = Counts()
         self.evicted: Final[Counter[str]] = Counter()
         """The number of open traces that were evicted, by the setting that is the limit, since the last read."""
         self.too_late: Final[list[Span]] = []
         """Spans whose trace is closed and no longer kept, since the last read."""
-
-    @property
-    def given_up(self) -> list[bytes]:
-        """The traces with a run that pauses whose spans are no longer kept, since the last read."""
-        return self._past.given_up
 
     def add(
         self, spans: Collection[Span], now: float, sizes: Iterable[int] | None = None, *, close_due: bool = True
@@ -86,7 +73,7 @@ class TraceTable:
             close_due: close the traces that are due too; if not, `expire` is to be called.
         """
         self._now = now = max(self._now, now)
-        established, is_root = self._established, self.is_root
+        established, is_root = self.open.established, self.is_root
         span_limit, max_trace_bytes = self._settings.span_limit, self._settings.max_trace_bytes
         added = added_bytes = 0
         for span, size in zip(spans, repeat(0) if sizes is None else sizes, strict=sizes is not None):
@@ -113,14 +100,14 @@ class TraceTable:
             trace.last_at = now
             if trace.awaited:
                 trace.awaited.discard(span.span_id)
-                self._schedule(trace)
+                self.open.hasten(trace)
             if span.end_ns and is_root(span):
                 trace.root_ended_at = now
-                self._schedule(trace)
+                self.open.hasten(trace)
         self._counts.received += len(spans)
         self._counts.live += added
-        self._live_bytes += added_bytes
-        if self._live_bytes + self._past.size + self._past.pause_size > self._settings.max_bytes:
+        self.open.size += added_bytes
+        if self._held_bytes > self._settings.max_bytes:
             self._shed()
         return self._close_due(None if close_due else 0)
 
@@ -131,8 +118,8 @@ class TraceTable:
         ended, up to `max_trace_age_s` where it has not. Nothing needs to be announced.
         """
         self._now = now = max(self._now, now)
-        trace = self._find(trace_id)
-        if trace is None and trace_id not in self._past:
+        trace = self.open.get(trace_id)
+        if trace is None and trace_id not in self.past:
             trace = self._open(HeldTrace(trace_id, now, now, EMPTY))
         if trace is not None:
             trace.awaited = trace.awaited or set()
@@ -145,65 +132,47 @@ class TraceTable:
         """Close the traces that are due; look at so many at most, of which some may not be due yet, or at all."""
         self._now = max(self._now, now)
         for _ in islice(repeat(None), most):
-            if not self._past.forget_due(self._now):
+            if not self.past.forget_due(self._now):
                 break
         return self._close_due(most)
 
     def is_due(self, now: float) -> bool:
         """Return whether there is something to do for `expire`."""
-        trace = self._deadlines.first()
-        return (trace is not None and trace.check_at <= now) or self._past.is_due(now)
+        trace = self.open.deadlines.first()
+        return (trace is not None and trace.check_at <= now) or self.past.due(now) is not None
 
     def next_due(self) -> float | None:
         """Return when to call `expire` next: never later than a trace is due; None when no trace is open."""
-        trace = self._deadlines.first()
+        trace = self.open.deadlines.first()
         return None if trace is None else trace.check_at
 
     def close(self, trace_id: bytes, reason: CloseReason = CloseReason.SHUTDOWN) -> Trace | None:
         """Close a trace that the caller knows to be complete, or has no room for; None when it is not open."""
-        trace = self._find(trace_id)
+        trace = self.open.get(trace_id)
         if trace is not None:
             self._close(trace, reason)
         return next(iter(self._close_due(0)), None)
 
     def hold(self, trace: Trace) -> None:
         """Keep the spans of a trace, just closed, for up to `pause_wait_s`, because its run pauses."""
-        self._past.hold(trace.trace_id, trace.revision)
-
-    def is_paused(self, trace_id: bytes) -> bool:
-        """Return whether the spans of a trace are kept because its run pauses."""
-        return self._past.is_paused(trace_id)
+        self.past.hold(trace.trace_id, trace.revision)
 
     def give_up(self, trace_ids: Iterable[bytes]) -> None:
         """Release open traces without closing them; another process closes them.
 
         Afterwards they are unknown, except for traces that were closed before: further spans of these are late.
         """
-        for trace in filter(None, map(self._find, trace_ids)):
-            self._counts.dropped[DropReason.HANDED_OVER] += self._take_out(trace)
-
-    def is_open(self, trace_id: bytes) -> bool:
-        """Return whether a trace is open."""
-        return trace_id in self._established or trace_id in self._probation
-
-    def open_traces(self) -> list[bytes]:
-        """Return the open traces, the oldest first."""
-        return [trace.trace_id for trace in self._deadlines.traces.values()]
-
-    def ended(self) -> list[bytes]:
-        """Return the open traces whose root has ended, the oldest first."""
-        return [trace.trace_id for trace in self._deadlines.traces.values() if trace.has_ended]
-
-    def reopened(self) -> list[bytes]:
-        """Return the traces that late spans opened again, the oldest first."""
-        return [trace.trace_id for trace in self._deadlines.traces.values() if trace.revision]
+        for trace in filter(None, map(self.open.get, trace_ids)):
+            self.open.remove(trace)
+            self._counts.live -= trace.unscored
+            self._counts.dropped[DropReason.HANDED_OVER] += trace.unscored
 
     def drain(self) -> list[Trace]:
         """Close every trace, the oldest first, because nothing more comes.
 
         The reason is `root_ended` where the root has ended, else `shutdown`.
         """
-        for trace in list(self._deadlines.traces.values()):
+        for trace in list(self.open):
             self._close(trace, CloseReason.SHUTDOWN)
         return self._close_due(0)
 
@@ -212,7 +181,7 @@ class TraceTable:
 
         The reason is `shutdown`, also where the root has ended.
         """
-        chosen = list(self._deadlines.traces.values()) if trace_ids is None else map(self._find, trace_ids)
+        chosen = list(self.open) if trace_ids is None else map(self.open.get, trace_ids)
         for trace in filter(None, chosen):
             self._close(trace, CloseReason.SHUTDOWN, cut_short=True)
         return self._close_due(0)
@@ -220,17 +189,12 @@ class TraceTable:
     def resumed(self, now: float) -> None:
         """Learn that no span could come since the last call: open traces are not older for it, and wait anew."""
         away, self._now = max(0.0, now - self._now), max(now, self._now)
-        for trace in list(self._deadlines.traces.values()):
-            trace.first_at += away
-            trace.last_at = self._now
-            if trace.root_ended_at is not None:
-                trace.root_ended_at += away
-            self._deadlines.set(trace, trace.due_at(self._settings))
+        self.open.resumed(away, self._now)
 
     def remember(self, trace_id: bytes) -> None:
         """Take a trace for closed, because it was before a restart."""
-        if trace_id not in self._past.ids:
-            self._past.ids.add(trace_id)
+        if trace_id not in self.past.ids:
+            self.past.ids.add(trace_id)
 
     def counts(self) -> Counts:
         """Return what has become of every span and trace so far."""
@@ -240,21 +204,22 @@ class TraceTable:
             late=counts.late.copy(),
             dropped=counts.dropped.copy(),
             closed=counts.closed.copy(),
-            given_up=self._past.gave_up.copy(),
-            open_traces=len(self._deadlines.traces),
-            held_spans=self._past.spans,
-            held_bytes=self._live_bytes + self._past.size + self._past.pause_size,
+            given_up=self.past.gave_up.copy(),
+            open_traces=len(self.open),
+            held_spans=self.past.spans,
+            held_bytes=self._held_bytes,
         )
 
-    def _find(self, trace_id: bytes) -> HeldTrace | None:
-        return self._established.get(trace_id) or self._probation.get(trace_id)
+    @property
+    def _held_bytes(self) -> int:
+        return self.open.size + self.past.size + self.past.pause_size
 
     def _admit(self, span: Span, size: int) -> HeldTrace | None:
         """Return the trace for a span of a trace that is not established; None where the span is counted and gone."""
         if span.kind == REFUSED:
             self._note_refused(span, size)
             return None
-        trace = self._probation.get(span.trace_id)
+        trace = self.open.probation.get(span.trace_id)
         if trace is None:
             opened = self._opened(span, size)
             if isinstance(opened, HeldTrace):
@@ -269,22 +234,22 @@ class TraceTable:
         if span.span_id in trace.spans and self._place(trace, span) is None:
             return None
         if not trace.spans and trace.refused:
-            self._deadlines.set(trace, self._now)
+            self.open.deadlines.set(trace, self._now)
         if trace.spans:
-            self._established[span.trace_id] = self._probation.pop(span.trace_id)
+            self.open.established[span.trace_id] = self.open.probation.pop(span.trace_id)
         return trace
 
     def _opened(self, span: Span, size: int) -> HeldTrace | LateReason | DropReason:
         """Return the trace that a span opens, or opens again, or what becomes of a span that does not."""
-        if span.trace_id not in self._past:
+        if span.trace_id not in self.past:
             return self._open(HeldTrace(span.trace_id, self._now, self._now, EMPTY))
-        late = self._past.recall(span, size, self._now)
+        late = self.past.recall(span, size, self._now)
         return self._open(late) if isinstance(late, HeldTrace) else late
 
     def _note_refused(self, span: Span, size: int) -> None:
         """Note that a span of a trace was refused; more than fit into a trace make no difference."""
         self._counts.received -= 1  # who has refused it has counted it
-        trace = self._find(span.trace_id) or self._opened(span, size)
+        trace = self.open.get(span.trace_id) or self._opened(span, size)
         if not isinstance(trace, HeldTrace) or isinstance(trace.place(span), DropReason):
             return
         trace.refused = trace.refused or set()
@@ -292,7 +257,7 @@ class TraceTable:
             trace.refused.add(span.span_id)
             trace.dropped += span.name == DROPPED
             trace.size += size
-            self._live_bytes += size
+            self.open.size += size
         trace.last_at = self._now
 
     def _place(self, trace: HeldTrace, span: Span) -> SpanKey | None:
@@ -303,29 +268,18 @@ class TraceTable:
         return place
 
     def _open(self, trace: HeldTrace) -> HeldTrace:
-        if len(self._deadlines.traces) >= self._settings.num_traces:
+        if len(self.open) >= self._settings.num_traces:
             self._evict("num_traces")
-        trace.number = next(self._numbers)
-        (self._established if trace.revision else self._probation)[trace.trace_id] = trace
-        self._live_bytes += trace.size
-        self._deadlines.set(trace, trace.due_at(self._settings))
+        self.open.add(trace)
         return trace
 
-    def _schedule(self, trace: HeldTrace) -> None:
-        due_at = trace.due_at(self._settings)
-        if due_at < trace.check_at:
-            self._deadlines.set(trace, due_at)
-
     def _shed(self) -> None:
-        while self._live_bytes + self._past.size + self._past.pause_size > self._settings.max_bytes:
-            if not self._past.forget_oldest():
+        while self._held_bytes > self._settings.max_bytes:
+            if not self.past.forget_oldest():
                 self._evict("max_bytes")
 
     def _evict(self, limit: str) -> None:
-        crowded = len(self._probation) > self._settings.num_traces * _PROBATION_SHARE
-        segments = [self._probation] if crowded else [self._probation, self._established]
-        oldest = [next(iter(segment.values())) for segment in segments if segment]
-        trace = min(oldest, key=lambda trace: trace.number)
+        trace = self.open.to_evict()
         if trace.spans:
             self.evicted[limit] += 1
         self._close(trace, CloseReason.EVICTED)
@@ -333,12 +287,12 @@ class TraceTable:
     def _close_due(self, most: int | None = None) -> list[Trace]:
         """Close the traces that are due, having looked at so many, and return all that were closed."""
         for _ in islice(repeat(None), most):
-            trace = self._deadlines.first()
+            trace = self.open.deadlines.first()
             if trace is None or trace.check_at > self._now:
                 break
             due_at = trace.due_at(self._settings)
             if due_at > trace.check_at:
-                self._deadlines.set(trace, due_at)
+                self.open.deadlines.set(trace, due_at)
             else:
                 self._close(trace, CloseReason.TIMED_OUT)
         closings, self._closings = self._closings, []
@@ -352,45 +306,21 @@ class TraceTable:
         full = len(trace.spans) >= self._settings.span_limit
         self._close(trace, CloseReason.SPAN_LIMIT if full else CloseReason.SIZE_LIMIT, beyond=span)
 
-    def _take_out(self, trace: HeldTrace) -> int:
-        """Have a trace open no longer, and return how many of its spans were in no closing yet."""
-        del self._deadlines.traces[trace.number]
-        if self._established.pop(trace.trace_id, None) is None:
-            del self._probation[trace.trace_id]
-        added = len(trace.spans) - trace.scored
-        self._counts.live -= added
-        self._live_bytes -= trace.size
-        return added
-
     def _close(
         self, trace: HeldTrace, reason: CloseReason, *, cut_short: bool = False, beyond: Span | None = None
     ) -> None:
-        has_ended = trace.has_ended or (reason is CloseReason.TIMED_OUT and trace.root_ended_at is not None)
-        if has_ended and reason in {CloseReason.TIMED_OUT, CloseReason.SHUTDOWN} and not cut_short:
-            reason = CloseReason.ROOT_ENDED
-        added = self._take_out(trace)
-        if not trace.spans:  # nothing to score, and nothing that could be late
-            if trace.refused:  # else it was only announced, of which nobody is told
-                self._closings.append(Trace(trace_id=trace.trace_id, spans=(), close_reason=reason))
+        closed = trace.closed(reason, cut_short=cut_short, beyond=beyond)
+        added = trace.unscored
+        self.open.remove(trace)
+        self._counts.live -= added
+        if trace.spans or trace.refused:  # else it was only announced, of which nobody is told
+            self._closings.append(closed)
+        if not trace.spans:  # nothing that could be late
             return
         if trace.revision:
             self._counts.revisions += 1
             self._counts.late[LateReason.RESCORED] += added
         else:
-            self._counts.closed[reason] += 1
+            self._counts.closed[closed.close_reason] += 1
             self._counts.in_closed += added
-        self._closings.append(
-            Trace(
-                trace_id=trace.trace_id,
-                spans=tuple(trace.spans.values()),
-                close_reason=reason,
-                revision=trace.revision,
-                refused=len(trace.refused or ()),
-                dropped=trace.dropped,
-                beyond=beyond,
-                cut_short=cut_short,
-                root_received_at=trace.root_ended_at,
-                verdicts=trace.verdicts,
-            )
-        )
-        self._past.add(trace, self._now)
+        self.past.add(trace, self._now)

@@ -206,7 +206,7 @@ def _gap(expected: Sequence[str], actual: Sequence[str], places: range, calls: r
 
 
 def _displaced(expected: Sequence[str], actual: Sequence[str], aligned: list[Aligned]) -> list[Aligned]:
-    """Tell of each missing call that was made at another place; there it is not marked once more."""
+    """Mark each missing call that was made at another place as out of order; at that place it is not marked again."""
     extra = {
         pair.actual: place for place, pair in enumerate(aligned) if pair.status == "extra" and pair.actual is not None
     }

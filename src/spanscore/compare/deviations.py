@@ -1,4 +1,4 @@
-"""What a run did otherwise than expected, call by call: in words for people, as JSON for programs.
+"""The deviations of a run from its expectation, call by call: in words for people, as JSON for programs.
 
 An explanation goes down to the argument. Scores also go where arguments and results may not: every sentence is made
 twice, once with what was expected and what came, and once without.
@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
 
-from spanscore.compare.alignment import LIMIT, Aligned, Shortened
+from spanscore.compare.alignment import Aligned
 from spanscore.compare.differences import ABSENT, UNSHOWABLE, Difference, first_reason, json_text, path_text, shown
 from spanscore.compare.matching import positions
 from spanscore.compare.names import short
-from spanscore.messages.alike import apart, paths_apart, told_apart
+from spanscore.messages.alike import apart, paths_apart
 from spanscore.messages.plural import plural
 from spanscore.messages.printable import error_type_or_error
-from spanscore.model import Score, ToolCall
-from spanscore.model.outcomes import MendedBy, Told
+from spanscore.model import ToolCall
 
 Kind: TypeAlias = Literal[
     "missing",
@@ -39,7 +38,6 @@ Kind: TypeAlias = Literal[
 DETAILED: Final = 20
 """Of so many deviations it is said how arguments differ; of the others only that they do."""
 
-_TOLD: Final = 3
 _TEENS: Final = (11, 12, 13)
 _PATHS_TOLD: Final = 3
 _LONGEST_VALUE: Final = 1_000
@@ -85,12 +83,12 @@ class Deviation:
     """The index of the call in the whole run; None where there is none."""
     span_id: bytes | None = None
     differences: tuple[Difference, ...] = ()
-    """Where arguments or results differ from what is expected, or break a rule of their schema."""
+    """The places at which arguments or results differ from the expected ones, or break a rule of their schema."""
     expected: str | None = None
     """The tool in whose place it was called, the rule that it breaks, the number of calls expected, or the limit that
     the run exceeds."""
     nth: Nth | None = None
-    """Which of several equal expected calls is missing."""
+    """The place of a missing call among several equal expected ones."""
     sentence: str | None = None
     """Words after the name of the tool that replace the words of the kind; not in the JSON."""
     why: str | None = None
@@ -257,77 +255,6 @@ def unmet(
 def matching_words(matching: int, made: int, expected: int) -> str:
     """Return how many calls match: `2 calls match (3 made, 2 expected)`."""
     return f"{plural(matching, 'call matches', 'calls match')} ({made} made, {expected} expected)"
-
-
-class Account(NamedTuple):
-    """What led to a value."""
-
-    summary: str
-    """The sentence with the numbers: with a colon at its end, or whole."""
-    details: Mapping[str, Any]
-    """As in Score; the deviations are added."""
-    deviations: Sequence[Deviation] = ()
-    """What the summary does not tell yet."""
-    told: Sequence[Deviation] = ()
-    """What it tells already."""
-    marked: Sequence[Deviation] = ()
-    """Further calls of what it tells: shown beside the calls, and not listed in the details."""
-    formula: str = ""
-    """How the value is computed; told after the deviations."""
-
-
-def scored(
-    value: float,
-    passed: bool,  # noqa: FBT001 - as in Score
-    account: Callable[[], Account],
-    *,
-    at_once: bool = False,
-    mended_by: MendedBy = MendedBy.ANY,
-) -> Score:
-    """Return a score whose explanation is a sentence with the numbers and the first deviations in words.
-
-    Args:
-        value: as in Score.
-        passed: as in Score.
-        account: returns what led there; called when somebody looks, and it must not fail then.
-        at_once: call it now, where it may find that it is too much work, as what matchers find different counts as
-            theirs, or where it needs much that can be let go of then.
-        mended_by: as in Score.
-    """
-    if at_once:
-        return Score(value, passed, *_told(account(), passed), mended_by)
-    return Score.told_later(value, passed, lambda: _told(account(), passed), mended_by)
-
-
-def _told(account: Account, passed: bool) -> Told:  # noqa: FBT001 - as in Score
-    found = [*account.deviations, *account.told]
-    if not (passed or found):  # such as weights by which no run reaches the threshold
-        found = [Deviation(kind="limit", tool="", expected="threshold", why="scores below the threshold")]
-    details = account.details
-    if found:
-        every = [*found, *account.marked]
-        listed = [deviation.as_json() for deviation in found[:LIMIT]]
-        if len(listed) < len(every):
-            listed = Shortened(listed, lambda: [deviation.as_json() for deviation in every])
-        details = {**details, "deviations": listed}
-    if not account.deviations:
-        return Told(account.summary, details)
-    full, plain = (_explanation(account, content=content) for content in (True, False))
-    return Told(full, details, None if plain == full else plain)
-
-
-def _explanation(account: Account, *, content: bool) -> str:
-    deviations = account.deviations
-    names = told_apart({deviation.tool for deviation in deviations})
-    words = [_named_apart(deviation, names).words(content=content) for deviation in deviations[:_TOLD]]
-    if len(deviations) > _TOLD:
-        words.append(f"{len(deviations) - _TOLD} more")
-    return f"{account.summary} {'; '.join(words)}. {account.formula}".rstrip()
-
-
-def _named_apart(deviation: Deviation, names: Mapping[str, str]) -> Deviation:
-    """Return a deviation whose tool is written so that it is told from others that look like it."""
-    return replace(deviation, tool=names[deviation.tool]) if deviation.tool in names else deviation
 
 
 def _path_row(difference: Difference) -> dict[str, Any]:

@@ -64,7 +64,7 @@ class Difference(NamedTuple):
 
     @property
     def words_without_content(self) -> str:
-        """The same without any value."""
+        """The difference in words without any value."""
         if self.expected is ABSENT:
             return "unexpected key"
         return "missing" if self.actual is ABSENT else "not the expected value"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -16,6 +16,7 @@ from spanscore.config._models import construct, given
 from spanscore.config._nodes import Node, Place, Problem, dotted
 from spanscore.config._nodes import Path as KeyPath
 from spanscore.config._plugged import document_for
+from spanscore.config._problems import first_causes, one_error
 from spanscore.config._sections import DEFAULT_EVALUATORS, Annotate, Dialects, Document, Metrics, Page, Telemetry
 from spanscore.config._server_files import is_readable_by_all, missing_directories, parts, secret_files, unusable_files
 from spanscore.config._yaml import MAX_BYTES, place_in, read
@@ -32,8 +33,6 @@ from spanscore.storage.settings import StorageSettings
 
 Settings = TypeVar("Settings")
 Filled = TypeVar("Filled", TraceSettings, StorageSettings)
-
-_MOST_SHOWN: Final = 100
 
 _NEEDS_SECTION: Final = (
     "'conversation' needs the section conversations, which names the turns of one: "
@@ -105,7 +104,7 @@ class Config:
         """
         unusable = [*missing_directories(self.exporters), *unusable_files(self.of(OtlpReceiver), self.page)]
         if unusable:
-            raise _error([Problem(self.root.find(at).place, at, why) for at, why in unusable], self.source)
+            raise one_error([Problem(self.root.find(at).place, at, why) for at, why in unusable], self.source)
         return self._with(
             receivers={"otlp": OtlpReceiver()},
             exporters={"prometheus": PrometheusExporter(), "console": ConsoleExporter()},
@@ -227,7 +226,7 @@ def loads(text: str, source: str, directory: Path, environment: Mapping[str, str
     """
     root, problems = read(text, environment)
     if root is None and problems:
-        raise _error(problems, source)
+        raise one_error(problems, source)
     root = _with_defaults(root or Node(place=Place(1, 1), value={}))
     unread = tuple(problems)
     model, unusable = document_for(root)
@@ -240,9 +239,9 @@ def loads(text: str, source: str, directory: Path, environment: Mapping[str, str
     entries = list(build_entries(root, directory))
     problems += [each for each in (*dialects, *entries) if isinstance(each, Problem)]
     problems += _conversation_problems(root)
-    problems = list(_first_causes(problems, unread, root))
+    problems = list(first_causes(problems, unread, root))
     if isinstance(document, list) or problems:
-        raise _error(problems, source)
+        raise one_error(problems, source)
     return Config(
         evaluators=tuple(each for each in entries if not isinstance(each, Problem)),
         dialects=tuple(each for each in dialects if not isinstance(each, Problem)),
@@ -306,24 +305,3 @@ def _with_defaults(root: Node) -> Node:
         if node.value is not None or key not in Document.model_fields
     }
     return replace(root, value={"evaluators": Node.of(DEFAULT_EVALUATORS, root.place), **given})
-
-
-def _first_causes(problems: Iterable[Problem], unread: Sequence[Problem], root: Node) -> Iterator[Problem]:
-    """Yield the problems without those of a section as a whole, if they may only follow from an unread part of it."""
-    above = {each.path[:end] for each in unread for end in range(1, len(each.path))}
-    for each in problems:
-        is_whole = each.path in above and not each.elsewhere and each.place == root.find(each.path).place
-        if each in unread or not is_whole:
-            yield each
-
-
-def _error(problems: list[Problem], source: str) -> ConfigError:
-    """Make one error of all problems, in the order of the file. A second one at a place only follows from the first."""
-    told: dict[tuple[Place, str], str] = {}
-    for each in sorted(problems, key=lambda each: each.place):
-        at = each.elsewhere or f"{source}:{each.place.line}:{each.place.column}"
-        path = f" {dotted(each.path)}" if each.path else ""
-        told.setdefault((each.place, f"{at}{path}"), f"{at}{path}: {each.message}")
-    lines = list(dict.fromkeys(told.values()))  # several evaluators may use one dataset
-    more = [f"... and {len(lines) - _MOST_SHOWN} more"] if len(lines) > _MOST_SHOWN else []
-    return ConfigError("\n".join([*lines[:_MOST_SHOWN], *more]))

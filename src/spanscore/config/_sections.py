@@ -86,14 +86,14 @@ class EvaluatorKeys(Section):
     informational: bool = False
     """Measure only: scores go out without a label and decide nothing, neither a run's verdict nor an exit status."""
     over: Literal["run", "conversation"] = "run"
-    """What is evaluated: each run, or all turns of a conversation together, which takes the section
+    """The unit that is evaluated: each run, or all turns of a conversation together, which takes the section
     `conversations`."""
     ignore_tools: tuple[Text, ...] = Field(default=(), examples=[["final_answer"]])
     """Globs: leave calls of these tools out before evaluating."""
 
 
 class Metrics(Section):
-    """Which metrics are recorded."""
+    """The metrics that are recorded."""
 
     disabled: tuple[Literal["gen_ai.invoke_agent.tool_calls", "gen_ai.execute_tool.duration"], ...] = Field(
         default=(), examples=[["gen_ai.invoke_agent.tool_calls", "gen_ai.execute_tool.duration"]]
@@ -102,7 +102,7 @@ class Metrics(Section):
 
 
 class Telemetry(Section):
-    """What spanscore says about itself."""
+    """The log of spanscore."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """The least severe messages that are logged, to standard error."""
@@ -112,9 +112,9 @@ class Document(Section):
     """The configuration of spanscore."""
 
     receivers: Any = Field(default_factory=dict)
-    """Where spans come from. Standalone: OTLP on localhost when left out."""
+    """The sources of spans. Standalone: OTLP on localhost when left out."""
     traces: Any = Field(default_factory=TraceSettings)
-    """When a trace is complete, and what is held until then."""
+    """The rules for when a trace is complete, and the limits on open traces."""
     storage: Any = Field(default_factory=StorageSettings)
     """The storage of accepted spans across restarts."""
     evaluators: Mapping[Text, Mapping[str, JsonValue]] = Field(
@@ -122,13 +122,13 @@ class Document(Section):
     )
     """The evaluators: a name of your own for each, which becomes gen_ai.evaluation.name."""
     conversations: Any = None
-    """Which traces are turns of one conversation, for evaluators with `over: conversation`."""
+    """The rule by which traces are turns of one conversation, for evaluators with `over: conversation`."""
     dialects: Any = Field(default_factory=Dialects)
     """The dialects, which read tool calls from spans."""
     exporters: Any = Field(default_factory=dict)
-    """Where scores go. Standalone: Prometheus on localhost and the console when left out."""
+    """The destinations of scores. Standalone: Prometheus on localhost and the console when left out."""
     metrics: Metrics = Field(default_factory=Metrics)
-    """Which metrics are recorded."""
+    """The metrics that are recorded."""
     annotate: Annotate | None = None
     """The form of a score in its trace: as a short span below the root (default inside a process), as an event of
     the root (default where spans are forwarded), or not at all."""
@@ -141,7 +141,7 @@ class Document(Section):
     """The address of a trace in your tracing backend: pages link each run to it. It begins with https:// or http://
     and has `{trace_id}`; `{span_id}` is the root span."""
     telemetry: Telemetry = Field(default_factory=Telemetry)
-    """What spanscore says about itself."""
+    """The log of spanscore."""
 
     @field_validator("evaluators")
     @classmethod

@@ -147,7 +147,7 @@ def _state_of_exception(raised: Attributes) -> CallState | None:
 
 
 def _is_of_a_tool(raised: Attributes) -> bool:
-    """Tell whether an exception means a person in a tool alone: elsewhere it is how a workflow works."""
+    """Return whether an exception shows that a person is asked only in a tool; elsewhere it is part of a workflow."""
     kind = content.text(raised.get("exception.type")) or ""
     return kind.rpartition(".")[2].lower() in _RAISED_BY_TOOLS
 

@@ -8,7 +8,7 @@ from spanscore.model import Span
 
 
 def graph(span_name: str, node: str | None, agent: str | None, *, is_marked: bool) -> Reading:
-    """Tell the run of a graph, which is an agent's, from the steps in it.
+    """Return the reading of a chain: the run of a graph, which is an agent's, or a step in it.
 
     Args:
         span_name: of a chain.

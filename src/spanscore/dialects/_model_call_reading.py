@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from spanscore.contracts import ModelCallReading
 from spanscore.dialects import _content as content
-from spanscore.dialects._model_messages import MAX_NODES, numbered
+from spanscore.dialects._model_messages import MAX_NODES, each_message, numbered
 from spanscore.model import Attributes, AttributeValue, Recorded
 
 MODEL: Final = ("gen_ai.response.model", "gen_ai.request.model")
@@ -74,21 +74,12 @@ def texts(messages: Recorded, instructions: Recorded = None) -> Sides:
     system = (
         [*_said(instructions), *_parts(instructions)] if isinstance(instructions, dict) else [*_parts(instructions)]
     )
-    pending: list[Any] = [messages]
-    for _ in range(MAX_NODES):
-        if not pending:
-            break
-        node = pending.pop()
-        if isinstance(node, list):
-            pending.extend(reversed(node))
-        elif isinstance(node, dict):
-            said_by = role(node)
-            if said_by is None:
-                pending.extend(reversed(node.values()))
-            elif said_by in _USER:
-                user.extend(_said(node))
-            elif said_by in _SYSTEM:
-                system.extend(_said(node))
+    for message in each_message(messages, lambda node: role(node) is not None):
+        said_by = role(message)
+        if said_by in _USER:
+            user.extend(_said(message))
+        elif said_by in _SYSTEM:
+            system.extend(_said(message))
     return tuple(user), tuple(system)
 
 

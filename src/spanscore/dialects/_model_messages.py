@@ -7,7 +7,7 @@ and "these are the tools". The shapes do not overlap, so they are recognised by 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from spanscore.contracts import CallRequest
@@ -191,6 +191,22 @@ def _type(node: Mapping[str, Any]) -> str | None:
     """Return the type of a message or a part of one; in a schema, that may be a list."""
     kind = node.get("type")
     return kind if isinstance(kind, str) else None
+
+
+def each_message(value: Recorded, is_message: Callable[[Mapping[str, Any]], bool]) -> Iterator[dict[str, Any]]:
+    """Yield the objects that are messages, in document order, wherever they stand. Messages are not entered."""
+    pending: list[Any] = [value]
+    for _ in range(MAX_NODES):
+        if not pending:
+            return
+        node = pending.pop()
+        if isinstance(node, list):
+            pending.extend(reversed(node))
+        elif isinstance(node, dict):
+            if is_message(node):
+                yield node
+            else:
+                pending.extend(reversed(node.values()))
 
 
 def _walk(value: Recorded) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None, str | None]]:

@@ -44,20 +44,7 @@ def history_in(sent: AttributeValue) -> tuple[SentMessage, ...]:
 
 def history(sent: Recorded) -> tuple[SentMessage, ...]:
     """Return the messages in their order, wherever they stand."""
-    found: list[SentMessage] = []
-    pending: list[Any] = [sent]
-    for _ in range(messages.MAX_NODES):
-        if not pending:
-            break
-        node = pending.pop()
-        if isinstance(node, list):
-            pending.extend(reversed(node))
-        elif isinstance(node, dict):
-            if _is_message(node):
-                found.append(_message(node))
-            else:
-                pending.extend(reversed(node.values()))
-    return tuple(found)
+    return tuple(map(_message, messages.each_message(sent, _is_message)))
 
 
 def numbered_history(attributes: Attributes, prefix: str, key: re.Pattern[str]) -> tuple[SentMessage, ...]:

@@ -89,7 +89,7 @@ def _read_span(span: Span, conversation: str | None) -> Reading | None:
 
 
 def _is_ours(span: Span) -> bool:
-    """Tell whether a span is of Codex: the scope is its program's name, which an editor around it may replace."""
+    """Return whether a span is of Codex: the scope is the name of the program, which an editor may replace."""
     module = content.text(span.attributes.get(_MODULE)) or ""
     return span.scope.lower().startswith(_OURS) or module.startswith(_OURS)
 

@@ -30,7 +30,7 @@ _HANDOFFS: Final = frozenset({"handoff", "agent_handoff"})
 _TOOL_SPAN: Final = f"{EXECUTE_TOOL} "
 
 _AGENT_FRAMEWORK: Final = "agent_framework"
-"""Whose runs end with a finish reason that asks for tools only where a person has to approve a call."""
+"""The scope whose runs end with a finish reason that asks for tools only if a person has to approve a call."""
 _SESSION: Final = "session.id"
 _DEFINITIONS: Final = "gen_ai.tool.definitions"
 _WORKFLOW: Final = "gen_ai.workflow.name"

@@ -103,7 +103,7 @@ class Haystack:
 
 
 def _is_generator(span: Span) -> bool:
-    """Tell whether a span is that of a component that asks a model, such as `OpenAIChatGenerator`."""
+    """Return whether a span is that of a component that asks a model, such as `OpenAIChatGenerator`."""
     return str(span.attributes.get(_COMPONENT_TYPE, "")).endswith("ChatGenerator")
 
 

@@ -60,7 +60,7 @@ class LangchainOpenllmetry:
 
 
 def _graph(span: Span) -> Reading | None:
-    """Tell the run of a graph, which earlier versions do not call an agent's."""
+    """Return the reading of a run of a graph, which earlier versions do not mark as an agent's."""
     attributes = span.attributes
     name = content.text(attributes.get(openllmetry.ENTITY_NAME))
     is_named = name is not None and name == attributes.get(_AGENT)

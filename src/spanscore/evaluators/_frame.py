@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from spanscore.compare.accounts import Account, scored
 from spanscore.compare.by_matchers import look_at_results, need_sources, run_of
-from spanscore.compare.deviations import Account, scored
 from spanscore.compare.effort import TooMuchWorkError
 from spanscore.compare.expected import UnrecordedError, need_arguments
 from spanscore.compare.matchers.base import Matcher, Results

@@ -1,4 +1,4 @@
-"""Whether the values that tools were called with came from somewhere, or were made up."""
+"""Whether the arguments of calls come from earlier texts and results, or were made up."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Annotated, ClassVar, Final, NamedTuple, TypeAlias
 
 from annotated_types import Ge, Le
 
-from spanscore.compare.deviations import Account, Deviation, scored
+from spanscore.compare.accounts import Account, scored
+from spanscore.compare.deviations import Deviation
 from spanscore.compare.differences import Difference
 from spanscore.compare.expected import need_arguments
 from spanscore.compare.globs import glob_matcher
@@ -50,7 +51,7 @@ class ArgumentProvenance(CallEvaluator):
     ignore: tuple[str, ...] = ()
     """The arguments that are not checked, in the same way: `["*.limit", query]`."""
     derived: Annotated[float, Ge(0), Le(1)] = 1.0
-    """What a value counts that was seen in another form."""
+    """The weight of a value that was seen in another form."""
     constants: tuple[str | int | float, ...] = ()
     """Values that may be used without having been seen: `[EUR, 10]`."""
 

@@ -1,4 +1,4 @@
-"""Whether a run went as steps say that it should."""
+"""Whether a run follows the expected steps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from spanscore.compare import alignment
-from spanscore.compare.deviations import Account, scored
+from spanscore.compare.accounts import Account, scored
 from spanscore.compare.expected import need_missing
 from spanscore.compare.names import called_names, short
 from spanscore.compare.steps.calls import StepCalls

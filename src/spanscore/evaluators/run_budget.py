@@ -10,7 +10,8 @@ from typing import Annotated, ClassVar, Final, NamedTuple, TypeAlias
 
 from annotated_types import Ge
 
-from spanscore.compare.deviations import Account, Deviation, scored
+from spanscore.compare.accounts import Account, scored
+from spanscore.compare.deviations import Deviation
 from spanscore.compare.globs import glob_matcher, is_glob
 from spanscore.compare.names import listed
 from spanscore.contracts import Parameters
@@ -38,7 +39,7 @@ _NOISE: Final = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """What a million tokens of a model cost, in any currency."""
+    """The price of a million tokens of a model, in any currency."""
 
     __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
 
@@ -92,8 +93,8 @@ class RunBudget(Parameters):
     cost: Amount | None = None
     """The tokens cost at most this, by `prices`."""
     prices: Mapping[str, Price] | None = None
-    """What a million tokens cost, by model, which may be a glob: `{"gpt-4o*": {input: 2.5, output: 10}}`. A model's own
-    name goes before globs, of which the first that matches counts."""
+    """The price of a million tokens by model, which may be a glob: `{"gpt-4o*": {input: 2.5, output: 10}}`. A model's
+    own name goes before globs, of which the first that matches counts."""
 
     def __post_init__(self) -> None:
         if all(getattr(self, name) is None for name in _LIMITS):

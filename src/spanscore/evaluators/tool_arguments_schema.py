@@ -9,8 +9,9 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any, ClassVar, Final
 
+from spanscore.compare.accounts import Account, scored
 from spanscore.compare.alignment import LIMIT
-from spanscore.compare.deviations import Account, Deviation, scored
+from spanscore.compare.deviations import Deviation
 from spanscore.compare.differences import Difference
 from spanscore.compare.effort import SchemaWork
 from spanscore.compare.expected import need_arguments

@@ -1,4 +1,4 @@
-"""How accurate the calls are, with a weight for each kind of match and mismatch."""
+"""The accuracy of the calls, with a weight for each kind of match and mismatch."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 from annotated_types import Ge
 
 from spanscore.compare import alignment
+from spanscore.compare.accounts import Account
 from spanscore.compare.bipartite import maximum_matching
 from spanscore.compare.by_matchers import differing, fitting
-from spanscore.compare.deviations import Account, of_alignment
+from spanscore.compare.deviations import of_alignment
 from spanscore.compare.expected import ExpectedCall, need_missing, not_recorded
 from spanscore.compare.matchers.base import Results
 from spanscore.compare.matching import Pairs, json_key
@@ -36,7 +37,7 @@ class ExpectedInput(ExpectedCall):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """What each kind of match adds, and each kind of mismatch takes away."""
+    """The points that each kind of match adds, and each kind of mismatch subtracts."""
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
@@ -71,7 +72,7 @@ class ToolCallAccuracy(MatchingEvaluator):
     mode: Literal["exact", "flexible"] = "exact"
     """Whether the order counts."""
     weights: Weights = Weights()
-    """What each kind of match adds and each kind of mismatch takes away."""
+    """The points of each kind of match and mismatch."""
 
     @cached_property
     def _compiled(self) -> _CompiledInputs:

@@ -10,8 +10,9 @@ from typing import Annotated, Any, ClassVar, Final, NamedTuple
 
 from annotated_types import MinLen
 
+from spanscore.compare.accounts import Account
 from spanscore.compare.by_matchers import Untaken, passed
-from spanscore.compare.deviations import DETAILED, Account, Deviation, unmet
+from spanscore.compare.deviations import DETAILED, Deviation, unmet
 from spanscore.compare.differences import Difference, differences
 from spanscore.compare.effort import Effort
 from spanscore.compare.expected import ExpectedCall, need_missing, numbered
@@ -137,12 +138,12 @@ class _WantedArgs(NamedTuple):
     arguments: dict[str, Any]
     members: frozenset[Hashable]
     mark: Hashable
-    """What a call that fits has: the member that is rarest among the expected ones, or else all members."""
+    """A part of each call that fits: the member that is rarest among the expected ones, or else all members."""
     doubts: tuple[Doubt, ...] | None
-    """Where Python's `==` with the arguments does not suffice; None when it cannot be used."""
+    """The places at which Python's `==` with the arguments does not suffice; None if it cannot be used."""
     subset: bool
     matcher: Matcher | None
-    """What the arguments have to match, where they are not plain; then only the tool is looked at besides."""
+    """The matcher of the arguments, if they are not plain; then only the tool is compared besides."""
 
     def differences(self, call: ToolCall, index: int, run: Results) -> list[Difference]:
         if self.matcher is not None:

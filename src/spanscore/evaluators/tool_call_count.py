@@ -1,4 +1,4 @@
-"""How often each tool was called."""
+"""The number of calls of each tool."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypeAli
 
 from annotated_types import Ge, MinLen
 
-from spanscore.compare.deviations import Account, Deviation, scored
+from spanscore.compare.accounts import Account, scored
+from spanscore.compare.deviations import Deviation
 from spanscore.compare.expected import need_missing
 from spanscore.compare.matching import positions
 from spanscore.compare.names import called_names, listed

@@ -10,8 +10,9 @@ from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 from annotated_types import Ge, Le
 
 from spanscore.compare import alignment
+from spanscore.compare.accounts import Account
 from spanscore.compare.by_matchers import differing, passed
-from spanscore.compare.deviations import Account, matching_words, of_alignment
+from spanscore.compare.deviations import matching_words, of_alignment
 from spanscore.compare.effort import Effort
 from spanscore.compare.expected import ReferenceCall, need_missing
 from spanscore.compare.matchers.base import EarlierResults, Results

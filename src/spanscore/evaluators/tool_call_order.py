@@ -10,7 +10,8 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import MinLen
 
 from spanscore.compare import alignment
-from spanscore.compare.deviations import Account, of_alignment, scored
+from spanscore.compare.accounts import Account, scored
+from spanscore.compare.deviations import of_alignment
 from spanscore.compare.expected import need_missing
 from spanscore.compare.matching import Pairs, common_subsequence
 from spanscore.compare.names import called_names

@@ -10,8 +10,9 @@ from typing import Annotated, Any, ClassVar, Final, NamedTuple
 
 from annotated_types import MinLen
 
+from spanscore.compare.accounts import Account
 from spanscore.compare.by_matchers import Untaken
-from spanscore.compare.deviations import DETAILED, Account, Deviation, unmet
+from spanscore.compare.deviations import DETAILED, Deviation, unmet
 from spanscore.compare.differences import ABSENT, Described, Difference, differences
 from spanscore.compare.expected import ExpectedCall, need_missing, need_results, numbered
 from spanscore.compare.matchers.base import Matcher, Results
@@ -120,7 +121,7 @@ class _WantedOutput(NamedTuple):
     output: Any
     """The value expected."""
     matcher: Matcher | None
-    """What a result has to match, where the value is not plain."""
+    """The matcher of the result, if the value is not plain."""
 
     def fits(self, calls: Sequence[ToolCall], index: int, run: Results) -> bool:
         call = calls[index]

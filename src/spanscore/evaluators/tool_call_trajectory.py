@@ -11,7 +11,8 @@ from typing import Annotated, Any, ClassVar, Final
 
 from annotated_types import Ge
 
-from spanscore.compare.deviations import Account, Deviation, scored
+from spanscore.compare.accounts import Account, scored
+from spanscore.compare.deviations import Deviation
 from spanscore.compare.differences import ABSENT, Difference
 from spanscore.compare.names import called_names, listed
 from spanscore.evaluators._frame import CallEvaluator

@@ -7,8 +7,9 @@ from functools import cached_property
 from itertools import islice
 from typing import ClassVar
 
+from spanscore.compare.accounts import Account, scored
 from spanscore.compare.alignment import LIMIT
-from spanscore.compare.deviations import Account, Deviation, scored
+from spanscore.compare.deviations import Deviation
 from spanscore.compare.expected import need_missing
 from spanscore.contracts import ToolNames
 from spanscore.evaluators._frame import CallEvaluator

@@ -1,4 +1,4 @@
-"""Whether a run went round in circles."""
+"""Whether the calls of a run repeat in loops."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from annotated_types import Ge, Gt, Le
 
+from spanscore.compare.accounts import Account, scored
 from spanscore.compare.alignment import LIMIT
-from spanscore.compare.deviations import Account, Deviation, scored
+from spanscore.compare.deviations import Deviation
 from spanscore.compare.expected import need_arguments
 from spanscore.compare.globs import glob_matcher
 from spanscore.compare.loops import Alike, Loop, cycles, repeated
@@ -25,7 +26,7 @@ from spanscore.model.outcomes import MendedBy
 
 @dataclass(frozen=True, kw_only=True)
 class Cycle:
-    """Which cycles are loops."""
+    """The least cycle that is a loop."""
 
     __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
 
@@ -51,7 +52,7 @@ class ToolLoops(CallEvaluator):
     adjacent: bool = False
     """Only calls one right after the other count as identical ones."""
     cycle: Cycle | None = field(default_factory=Cycle)
-    """Which rounds of several calls are a loop; with null, none is."""
+    """The rounds of several calls that are a loop; with null, none is."""
     similar: Annotated[float, Gt(0), Le(1)] | None = 0.9
     """Arguments are the same where they have this share of pieces of three characters in common; with null, where they
     are equal."""

@@ -8,9 +8,10 @@ from functools import cached_property, reduce
 from operator import or_
 from typing import Any, ClassVar, Final, Literal, NamedTuple
 
+from spanscore.compare.accounts import Account, scored
 from spanscore.compare.alignment import LIMIT
 from spanscore.compare.by_matchers import need_sources
-from spanscore.compare.deviations import Account, Deviation, scored
+from spanscore.compare.deviations import Deviation
 from spanscore.compare.expected import need_arguments, need_missing
 from spanscore.compare.names import short
 from spanscore.compare.rules.call_rules import CompiledCall

@@ -1,4 +1,4 @@
-"""Whether an agent got over the tool calls that failed."""
+"""Whether an agent recovered from failed tool calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Annotated, ClassVar, Final
 
 from annotated_types import Ge
 
-from spanscore.compare.deviations import Account, Deviation, scored
+from spanscore.compare.accounts import Account, scored
+from spanscore.compare.deviations import Deviation
 from spanscore.compare.expected import need_missing
 from spanscore.compare.rules.called import CalledTools, Matches, named
 from spanscore.evaluators._frame import CallEvaluator
@@ -94,7 +95,7 @@ class ToolRecovery(CallEvaluator):
 
 
 class _Helped:
-    """Where calls succeeded, so that each failure finds the next one without going through all calls."""
+    """The places of successful calls: each failure finds the next one without going through all calls."""
 
     def __init__(self, run: CalledTools) -> None:
         self._called = run.called

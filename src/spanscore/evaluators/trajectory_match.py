@@ -9,10 +9,11 @@ from functools import cached_property, partial
 from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
 
 from spanscore.compare import alignment
+from spanscore.compare.accounts import Account
 from spanscore.compare.arguments import ArgumentComparison, ArgumentMode
 from spanscore.compare.bipartite import maximum_matching
 from spanscore.compare.by_matchers import fitting, passed
-from spanscore.compare.deviations import Account, matching_words, of_alignment
+from spanscore.compare.deviations import matching_words, of_alignment
 from spanscore.compare.differences import Difference
 from spanscore.compare.effort import Effort
 from spanscore.compare.expected import ReferenceCall, need_missing
@@ -59,12 +60,12 @@ class TrajectoryMatch(MatchingEvaluator):
     reference: tuple[ReferenceCall, ...]
     """The calls expected: `[{name: search, arguments: {city: Paris}}, {name: book}]`."""
     mode: Mode = "exact"
-    """Which calls have to match, and in which order."""
+    """The calls that have to match, and their order."""
     scoring: Scoring = "binary"
-    """How hits become the value."""
+    """The computation of the value from the hits."""
     arguments: ArgumentMode = "exact"
-    """How arguments are compared: `subset` and `superset` mean that the actual call's top-level arguments are some of
-    the reference's, or more."""
+    """The comparison of arguments: `subset` and `superset` mean that the actual call's top-level arguments are some
+    of the reference's, or more."""
     argument_overrides: Mapping[str, ArgumentMode | tuple[str, ...]] = field(default_factory=dict)
     """Another way for some tools: a mode, or the dotted paths of the only arguments to compare."""
     ignore_arguments: tuple[str, ...] = ()

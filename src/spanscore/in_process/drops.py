@@ -1,12 +1,21 @@
-"""Counts dropped items without a lock on the threads that drop them."""
+"""Counts of dropped items, without a lock on the threads that drop them, and the log message about them."""
 
 from __future__ import annotations
 
+import logging
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from threading import Lock
 from typing import Final
+
+from spanscore.messages.throttle import Throttle
+
+QUEUE_FULL: Final = "queue_full"
+"""The reason of drops that are logged."""
+
+_LOGGER: Final = logging.getLogger(__name__)
 
 
 class Drops(Mapping[str, int]):
@@ -39,3 +48,32 @@ class Drops(Mapping[str, int]):
 
     def __len__(self) -> int:
         return len(self._counts)
+
+
+class DropLog:
+    """Logs how many items were dropped because the queue is full. Belongs to one thread, as it takes a lock."""
+
+    def __init__(self, drops: Drops) -> None:
+        self._drops: Final = drops
+        self._told = 0
+        self._throttle: Final = Throttle(_tell_drops, time.monotonic)
+
+    def tell_new(self) -> None:
+        """Log the drops since the last call, at most every ten seconds."""
+        drops = self._drops[QUEUE_FULL]
+        if drops > self._told:
+            self._throttle.note(QUEUE_FULL, drops - self._told)
+            self._told = drops
+        self._throttle.tell_due()
+
+    def close(self) -> None:
+        """Log the drops that were held back."""
+        self._throttle.close()
+
+
+def _tell_drops(_reason: str, count: int) -> None:
+    _LOGGER.warning(
+        "spanscore: spans were dropped, as they end faster than they are scored and the queue is full: %d; their runs "
+        "are not complete",
+        count,
+    )

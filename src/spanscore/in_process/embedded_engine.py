@@ -25,7 +25,8 @@ from spanscore.in_process.otel_metrics import OtelMetrics
 from spanscore.in_process.span_events import SpanEvents
 from spanscore.metrics.meter import Meter
 from spanscore.metrics.telemetry import OwnTelemetry
-from spanscore.scoring.engine import Engine, Owner
+from spanscore.scoring.engine import Engine
+from spanscore.scoring.owner import Owner
 from spanscore.sdk import providers as host_providers
 
 if TYPE_CHECKING:

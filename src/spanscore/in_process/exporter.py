@@ -164,7 +164,7 @@ class ScoringSpanExporter(SpanExporter):
             reports = (
                 *engine.add(converted, map(span_size, converted)),
                 *engine.expire(),
-                *engine.settle_all(_ANSWERS_S),
+                *engine.queue.settle_all(_ANSWERS_S),
             )
         if not reports or not self._annotates:
             return spans
@@ -177,6 +177,6 @@ class ScoringSpanExporter(SpanExporter):
 def _score_all(engine: Engine, timeout_s: float) -> bool:
     deadline = time.monotonic() + timeout_s
     engine.drain()
-    engine.settle_all(timeout_s)
+    engine.queue.settle_all(timeout_s)
     engine.finish_conversations(deadline)
     return engine.flush(timeout_s)

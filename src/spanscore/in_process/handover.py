@@ -68,7 +68,7 @@ class Handover(HandsOn):
             self.failures[name, SHUT_DOWN] += evaluations
 
     def emit(self, report: Report) -> None:
-        """Say where scores go nowhere, with the first of them."""
+        """Log a warning with the first score if scores go nowhere."""
         if self._is_judged or not report.evaluations:
             return
         self._is_judged = True
@@ -80,7 +80,7 @@ class Handover(HandsOn):
         )
 
     def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - as above
-        """Say how many evaluations were lost."""
+        """Log how many evaluations were lost."""
         if self.failures:
             _LOGGER.warning(
                 "spanscore: the application shut its providers down before its last traces were scored: %d evaluations "

@@ -18,7 +18,7 @@ class HeldSdkRoots:
         self._by_trace: dict[int, list[ReadableSpan]] = {}
 
     def hold(self, root: ReadableSpan) -> None:
-        """Hold a root."""
+        """Keep a root."""
         trace_id = root.context.trace_id
         held = self._by_trace.setdefault(trace_id, [])
         held.append(root)

@@ -17,21 +17,20 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanContext
 
 from spanscore.in_process.byte_budget import ByteBudget
-from spanscore.in_process.drops import Drops
+from spanscore.in_process.drops import QUEUE_FULL, DropLog, Drops
 from spanscore.in_process.exit_hook import EXIT_S, ExitHook
 from spanscore.in_process.forks import in_forked_child
 from spanscore.in_process.worker import Action, Item, OnScored, Worker
 from spanscore.messages.faults import fault
-from spanscore.messages.throttle import Throttle
 from spanscore.model import Span
-from spanscore.scoring.engine import Engine, Listener, Owner
+from spanscore.scoring.engine import Engine
+from spanscore.scoring.owner import Listener, Owner
 from spanscore.sdk.identity import is_of_an_export, stop_tracing
 from spanscore.sdk.span_conversion import Converter
 
 QUEUE_CAPACITY: Final = 65_536
 QUEUE_BYTES: Final = 64 * 2**20
 
-_QUEUE_FULL: Final = "queue_full"
 _SOON_S: Final = 0.01
 _IDLE_S: Final = 1.0
 _HUNG_S: Final = 1.0
@@ -179,9 +178,8 @@ class Runtime:
         self._wake: SimpleQueue[_WorkerTask | None] = SimpleQueue()
         self._starting = threading.Lock()
         self._exit_hook = ExitHook(self._end)
-        self._drops = Drops((_QUEUE_FULL, "shut_down"))
-        self._drops_noted = 0
-        self._drop_log = Throttle(_tell_drops, time.monotonic)
+        self._drops = Drops((QUEUE_FULL, "shut_down"))
+        self._drop_log = DropLog(self._drops)
         self._worker = Worker(self._engine_for, self._converted, lambda: self._wake.put(None), self._on_scored)
         self._thread: threading.Thread | None = None
         self.thread_id: int | None = None
@@ -192,7 +190,7 @@ class Runtime:
 
     def _drop(self, context: SpanContext) -> None:
         """Count a dropped span, and note its trace; of many, the latest."""
-        self._drops.add("shut_down" if self._closed else _QUEUE_FULL)
+        self._drops.add("shut_down" if self._closed else QUEUE_FULL)
         if context.trace_id and not self._closed:
             self._lost.append(context)
 
@@ -214,7 +212,7 @@ class Runtime:
         return self._few > 0 and waiting < self._capacity
 
     def _make_room_for(self, span: ReadableSpan) -> bool:
-        """Do the same, and measure a span."""
+        """Make room as `_make_room` does, also for the bytes of a span."""
         if not self._make_room() or not (spans := self._room.take_span(span)):
             return False
         self._measured = min(len(self._pending) + spans, self._capacity) if spans > 1 else 0
@@ -267,7 +265,7 @@ class Runtime:
                 self._room.clear()
                 self._measured = max(0, self._measured - self._worker.take(self._pending))
                 self._worker.step(self._lost)
-                self._note_drops()
+                self._drop_log.tell_new()
                 if request is not None:
                     running = request.action != "close"
                     request.complete = self._worker.do(request.action, request.deadline)
@@ -280,14 +278,6 @@ class Runtime:
                 if request is not None:
                     request.done.set()
 
-    def _note_drops(self) -> None:
-        """Have the spans logged that were dropped; on the worker thread, as the agent's threads take no lock."""
-        drops = self._drops[_QUEUE_FULL]
-        if drops > self._drops_noted:
-            self._drop_log.note(_QUEUE_FULL, drops - self._drops_noted)
-            self._drops_noted = drops
-        self._drop_log.tell_due()
-
     def _next(self, rest_s: float) -> _WorkerTask | None:
         """Wait for a span that may complete a trace or a request, at most until a trace is due."""
         self._is_waiting = True
@@ -299,11 +289,3 @@ class Runtime:
             return None
         finally:
             self._is_waiting = self._is_urgent = False
-
-
-def _tell_drops(_reason: str, count: int) -> None:
-    _LOGGER.warning(
-        "spanscore: spans were dropped, as they end faster than they are scored and the queue is full: %d; their runs "
-        "are not complete",
-        count,
-    )

@@ -12,7 +12,8 @@ from opentelemetry.trace import SpanContext
 
 from spanscore.model import DROPPED, REFUSED, Report, Span, Trace, reported_trace_id
 from spanscore.otlp.kept_size import span_size
-from spanscore.scoring.engine import Engine, Listener
+from spanscore.scoring.engine import Engine
+from spanscore.scoring.owner import Listener
 from spanscore.sdk.identity import SCOPE
 from spanscore.sdk.span_conversion import Converter, refused_sdk_span
 
@@ -99,10 +100,10 @@ class Worker:
 
         engine = self.begin()
         if action != "flush":
-            self._reports += engine.cut_short(deadline, only=engine.table.ended())
+            self._reports += engine.cut_short(deadline, only=engine.table.open.ended())
         if action in {"score all", "close"}:
             self._reports += engine.drain()
-        self._reports += engine.settle_all(left_s())
+        self._reports += engine.queue.settle_all(left_s())
         if action == "score all":
             engine.finish_conversations(deadline)
         self._tell()

@@ -85,7 +85,10 @@ def _all(report: Report) -> list[Measurement]:
         found.append((RUNS_PAUSED, 1, (agent, service)))
     if trajectory.completeness.resumed or report.resumed:
         found.append((RUNS_RESUMED, 1, (agent, service)))
-    found += [(AGENT_TOOL_CALLS, count, (invoked, service)) for invoked, count in _invocations(trajectory)]
+    invocations = trajectory.invocations
+    if invocations is None:
+        invocations = (Invocation(agent, len(trajectory.calls)),)
+    found += [(AGENT_TOOL_CALLS, count, (invoked, service)) for invoked, count in invocations]
     found += [
         (
             TOOL_DURATION,
@@ -111,12 +114,6 @@ def _of_conversation(report: Report) -> list[Measurement]:
         if isinstance(each.outcome, Score):
             found.append((SCORE, each.outcome.value, (each.name, agent, service, unit)))
     return found
-
-
-def _invocations(trajectory: Trajectory) -> tuple[Invocation, ...]:
-    if trajectory.invocations is not None:
-        return trajectory.invocations
-    return (Invocation(trajectory.agent, len(trajectory.calls)),)
 
 
 def outcome_word(evaluation: Evaluation) -> str:

@@ -21,7 +21,7 @@ Values: TypeAlias = tuple[str | None, ...]
 """A value for each attribute of an instrument, as recorded; None or empty where there is none."""
 
 Labels: TypeAlias = tuple[str, ...]
-"""The same values in exported form; empty if there is none."""
+"""Values in exported form; empty text if there is no value."""
 
 Read: TypeAlias = Callable[[], Mapping[Values, float]]
 """Returns numbers when metrics are collected."""

@@ -1,4 +1,4 @@
-"""Cheap construction of values that are needed by the thousand, or hardly ever."""
+"""Values that are cheap to construct: many at a time, or only on first use."""
 
 from __future__ import annotations
 

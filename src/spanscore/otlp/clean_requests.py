@@ -1,4 +1,4 @@
-"""Clean requests, read by the compiled decoder of `spanscore[fast]` where that is installed.
+"""Clean requests, read by the compiled decoder, `spanscore-fast`, where that is installed.
 
 It reads requests as senders usually write them, into the same spans as `spanscore.otlp.from_protobuf`, which defines
 the meaning of a request. It leaves requests with anything unusual, wrong or large to that decoder as a whole.

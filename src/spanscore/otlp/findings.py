@@ -105,7 +105,7 @@ class Decoded:
     unread: int = field(default=0, compare=False)
     """The number of log records of events that no dialect reads."""
     decoder: Literal["fast", "python"] = field(default="python", compare=False)
-    """Which decoder has read it: the compiled one, or the one that is always there."""
+    """The decoder that has read it: the compiled one, or the one in Python."""
 
     @property
     def refused_spans(self) -> int:

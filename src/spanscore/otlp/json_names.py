@@ -1,4 +1,4 @@
-"""The names that OTLP/JSON is read by beside its own, as the Collector reads it.
+"""Further names of fields and enumerations that are read in OTLP/JSON, as the Collector reads them.
 
 A field may have its name in the protobuf files, such as `trace_id` for `traceId`, and an enumeration the name of its
 number. Senders must not write either of them. Of the two names of one field the last counts, as of two equal ones.

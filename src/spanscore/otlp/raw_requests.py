@@ -178,7 +178,7 @@ def _root(request: bytes, start: int, end: int, roots: Roots) -> _Root | None:
 
 
 def _may_be_remote(request: bytes, end: int) -> bool:
-    """Tell from the flags, which nearly every span ends with."""
+    """Return whether the parent may be remote, by the flags, with which nearly every span ends."""
     return (
         not request.startswith(_FLAGS_TAG, end - _FLAGS_SIZE)
         or int.from_bytes(request[end - _FLAGS_SIZE + 2 : end], "little") & _IS_REMOTE == _IS_REMOTE

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import lru_cache
 from itertools import islice
 from typing import Final, TypeAlias
 
@@ -25,6 +26,7 @@ _LAST_TAG: Final = 2**32 - 1
 
 _MORE: Final = 0x80  # set on each byte of a varint but its last
 _VARINT_BYTES: Final = 10
+_VARINTS_REMEMBERED: Final = 1_024
 
 # What nearly every field begins with, which is read without a call: a tag of one byte, and a length of one or two.
 _ONE_BYTE_AND_TYPE: Final = 0x87
@@ -150,6 +152,7 @@ def _tag(body: bytes, position: int, end: int) -> tuple[int, int]:
     return tag, behind
 
 
+@lru_cache(_VARINTS_REMEMBERED)  # most are tags and short lengths
 def _encoded_varint(value: int) -> bytes:
     encoded = bytearray()
     while value >= _MORE:

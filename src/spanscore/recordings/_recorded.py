@@ -1,4 +1,4 @@
-"""Recorded OTLP, whatever file it is in: how it is opened, and which format it has. Told by content, never by name."""
+"""Files of recorded OTLP: opened, and their format recognised by the content, never by the name."""
 
 from __future__ import annotations
 
@@ -106,12 +106,12 @@ def is_json(path: Path, max_request_size: int) -> bool:
 
 
 def unreadable(error: Exception) -> MalformedRequest:
-    """Say that a file breaks off because reading it raised one of `READ_ERRORS`."""
+    """Return the problem of a file that breaks off: reading it raised one of `READ_ERRORS`."""
     return MalformedRequest(f"the rest of the file cannot be read: {error}")
 
 
 def broken(error: Exception) -> MalformedRequest:
-    """Say that a document cannot be read, for a reason that no rule of its format has."""
+    """Return the problem of a document that cannot be read, for a reason that no rule of its format has."""
     if isinstance(error, MalformedRequest):
         return error
     if isinstance(error, RecursionError):

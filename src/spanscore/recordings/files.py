@@ -24,11 +24,7 @@ from spanscore.recordings._passes import ReadProgress, TraceEnds
 from spanscore.recordings._recorded import RecordedDocument, is_json, open_file, opened
 from spanscore.recordings._recorded_json import json_documents, json_mentions
 from spanscore.recordings._recorded_protobuf import protobuf_documents, protobuf_mentions
-from spanscore.recordings.writer import JSON_SUFFIXES, PROTOBUF_SUFFIXES
-
-STDIN: Final = "-"
-SUFFIXES: Final = (*JSON_SUFFIXES, *PROTOBUF_SUFFIXES)
-"""The files of a directory that are read; each also with .gz. A file named by itself may have any name."""
+from spanscore.recordings.sources import STDIN, Source, sources, why_unreadable
 
 MAX_REQUEST_SIZE: Final = 256 * 1024 * 1024
 """Four times what receivers accept: one document in memory, decompressed."""
@@ -40,8 +36,6 @@ KEPT_OF_EACH: Final = 3
 _WHOLE_FILE: Final = 0
 _NAMES_SHOWN: Final = 3
 _NAME_WIDTH: Final = 200
-_MAY_BE_OTHER: Final = (".json", ".json.gz")
-"""The files of a directory that may hold something else than telemetry."""
 
 
 class SpanBatch(NamedTuple):
@@ -101,7 +95,7 @@ class Recording:
         max_request_size: int = MAX_REQUEST_SIZE,
         log_names: Sequence[str] = (),
     ) -> None:
-        self._sources = [source for path in paths for source in _sources(os.fspath(path))]
+        self._sources = [source for path in paths for source in sources(os.fspath(path))]
         if sum(source.name == STDIN for source in self._sources) > 1:
             message = f"standard input ({STDIN!r}) can be read only once"
             raise InputError(message)
@@ -181,7 +175,7 @@ class Recording:
         """Return the sources, and report the files of directories that cannot be read: they cost only themselves."""
         readable = []
         for source in self._sources:
-            if source.directory and (why := _why_unreadable(source.name)) is not None:
+            if source.directory and (why := why_unreadable(source.name)) is not None:
                 self._report(InputProblem(file=source.name, line=_WHOLE_FILE, what=f"cannot be read: {why}"))
                 self._used.add(source.name)
             else:
@@ -270,53 +264,6 @@ class Recording:
         self.problems_by_file[problem.file] += 1
         if len(self.problems) < PROBLEMS_KEPT or self.problems_by_file[problem.file] <= KEPT_OF_EACH:
             self.problems.append(problem)
-
-
-class Source(NamedTuple):
-    """A file of a recording."""
-
-    name: str
-    """As the user wrote it."""
-    path: Path
-    directory: str = ""
-    """The directory by which the user named it; empty for a file that was named itself."""
-
-    @property
-    def may_be_other(self) -> bool:
-        """Whether it is left out if it holds no telemetry: the user did not name it."""
-        return bool(self.directory) and self.name.lower().endswith(_MAY_BE_OTHER)
-
-
-def is_recording(name: str) -> bool:
-    """Return whether a file of this name is read where its directory is."""
-    return name.lower().removesuffix(".gz").endswith(SUFFIXES)
-
-
-def _sources(path: str) -> list[Source]:
-    if path == STDIN:
-        return [Source(STDIN, Path(STDIN))]
-    if not os.path.isdir(path):  # noqa: PTH112 - the path is shown as it was written
-        if (why := _why_unreadable(path, may_be_pipe=True)) is not None:
-            message = f"cannot read {path!r}: {why}"
-            raise InputError(message)
-        return [Source(path, Path(path))]
-    found: list[Source] = []
-    for folder, folders, names in os.walk(path):
-        folders.sort()
-        files = map(Path(folder).joinpath, filter(is_recording, sorted(names)))
-        found += [Source(str(file), file, path) for file in files]
-    if not found:
-        message = f"nothing to read in {path!r}: no file ends in {', '.join(SUFFIXES)}, or one of these and .gz"
-        raise InputError(message)
-    return found
-
-
-def _why_unreadable(path: str, *, may_be_pipe: bool = False) -> str | None:
-    if not os.path.exists(path):  # noqa: PTH110 - the path is shown as it was written
-        return "no such file"
-    if not may_be_pipe and not os.path.isfile(path):  # noqa: PTH113 - as above
-        return "it is no regular file"
-    return None if os.access(path, os.R_OK) else "permission denied"
 
 
 def _holds_something(request: Decoded) -> bool:

@@ -35,26 +35,37 @@ def evaluation_id(report: Report, evaluation: Evaluation) -> str:
 
 
 def event_attributes(report: Report, evaluation: Evaluation) -> dict[str, Any]:
-    """Return the attributes of the event, as UTF-8 can encode them.
+    """Return the attributes of the event, as UTF-8 can encode them: those of the evaluation, then those of its run.
 
     The most useful come first: viewers show them in order. They are names, ids and numbers. A tool's arguments and
     results are included only if the report allows it, and so is the message of a failed evaluator: exceptions quote
     data.
     """
-    attributes: dict[str, Any] = {
-        "gen_ai.evaluation.name": evaluation.name,
-        **_outcome(report, evaluation),
-        "gen_ai.evaluation.evaluator.id": evaluation.type,
-        "gen_ai.evaluation.evaluator.type": _EVALUATOR_TYPE,
-        "spanscore.evaluator.type": evaluation.type,
-        "spanscore.evaluation.id": evaluation_id(report, evaluation),
+    return attributes_of_evaluation(report, evaluation) | attributes_of_run(report)
+
+
+def attributes_of_evaluation(report: Report, evaluation: Evaluation) -> dict[str, Any]:
+    """Return the attributes that tell one event of a run from another."""
+    return _encodable(
+        {
+            "gen_ai.evaluation.name": evaluation.name,
+            **_outcome(report, evaluation),
+            "gen_ai.evaluation.evaluator.id": evaluation.type,
+            "gen_ai.evaluation.evaluator.type": _EVALUATOR_TYPE,
+            "gen_ai.evaluation.evaluator.version": evaluation.version,
+            "spanscore.evaluator.type": evaluation.type,
+            "spanscore.evaluation.id": evaluation_id(report, evaluation),
+        }
+    )
+
+
+def attributes_of_run(report: Report) -> dict[str, Any]:
+    """Return the attributes that all events of a run share."""
+    attributes = {
         "spanscore.close_reason": report.close_reason.value,
         "spanscore.complete": report.complete,
         "spanscore.revision": report.revision,
         "spanscore.schema_version": SCHEMA_VERSION,
-    }
-    attributes |= {
-        "gen_ai.evaluation.evaluator.version": evaluation.version,
         "gen_ai.response.id": report.trajectory.response_id,
         "gen_ai.agent.name": report.trajectory.agent,
         "gen_ai.conversation.id": report.trajectory.conversation_id,
@@ -63,6 +74,10 @@ def event_attributes(report: Report, evaluation: Evaluation) -> dict[str, Any]:
     }
     if report.tool_content:
         attributes["spanscore.tool_calls"] = tool_calls_text(report.trajectory, MAX_TOOL_CALLS_CHARS)
+    return _encodable(attributes)
+
+
+def _encodable(attributes: Mapping[str, Any]) -> dict[str, Any]:
     known = ((key, value) for key, value in attributes.items() if value is not None)
     return {key: encodable(value) if isinstance(value, str) else value for key, value in known}
 

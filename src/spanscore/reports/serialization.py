@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any, Final, assert_never
 
+from msgspec.json import Encoder
+
 from spanscore.model import (
     JSON,
     NOT_RECORDED,
@@ -36,6 +38,8 @@ from spanscore.reports.reasons import reasons
 
 _CONTENT: Final = frozenset({"path", "expected", "actual", "more"})
 """The keys of a deviation that have content of arguments or results."""
+
+_ENCODER: Final = Encoder(enc_hook=str)
 
 MAX_ATTRIBUTES: Final = 128
 MAX_ATTRIBUTE_CHARS: Final = 4_096
@@ -105,7 +109,10 @@ def tool_calls_text(trajectory: Trajectory, limit: int) -> str:
 
 
 def _compact(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    try:
+        return _ENCODER.encode(value).decode()
+    except UnicodeEncodeError:  # half of a surrogate pair, for which JSON has an escape
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 def _tool_call(call: ToolCall, *, content: bool = True) -> dict[str, Any]:

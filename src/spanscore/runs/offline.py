@@ -16,8 +16,8 @@ from spanscore.recordings.files import SpanBatch
 from spanscore.runs.recorded_conversations import RecordedConversations
 from spanscore.trajectories.reader import DialectReader
 
-MOST_WAITING: Final = 10_000
-"""Reports that wait for a trace that began before theirs."""
+MOST_WAITING: Final = 20_000
+"""Spans of the traces whose reports wait for a trace that began before theirs: an unread explanation needs them."""
 
 _UNBOUNDED: Final = 2**62
 _NOW: Final = 0.0  # nothing waits: the recording itself says when a trace is complete
@@ -57,7 +57,7 @@ def score(  # noqa: PLR0913 - most callers give the first three
 
     The order is that of the recording: a trace has the place of the first document with a span of it. Traces that
     begin in one document are in the order of their start times. Each is scored as soon as its last span was read, and
-    its report waits for the traces before it, unless more than `most_waiting` wait.
+    its report waits for the traces before it, unless the traces that wait have more than `most_waiting` spans.
 
     Memory holds the traces that are open at one place of the recording, the reports that wait, and the turns of
     `conversations`, whose reports come last.
@@ -107,6 +107,7 @@ class _Ended(NamedTuple):
     start_ns: int
     number: int
     """Of the trace, in the order of first spans."""
+    spans: int
     reports: tuple[Report, ...]
 
 
@@ -121,7 +122,7 @@ class _RecordedOrder:
         """Of each open trace the document in which it began, and its number; in this order."""
         self._waiting: list[_Ended] = []
         """A heap."""
-        self._reports = 0
+        self._spans = 0
 
     def begin(self, spans: Iterable[Span]) -> None:
         """Note the traces that begin in a document."""
@@ -134,8 +135,8 @@ class _RecordedOrder:
         """Take the reports of a trace; one that a limit closed may end again in the document in which it did."""
         document, number = self._begun.pop(trace.trace_id, (self._document, next(self._numbers)))
         start_ns = min(span.start_ns for span in trace.spans)
-        heappush(self._waiting, _Ended(document, start_ns, number, reports))
-        self._reports += len(reports)
+        heappush(self._waiting, _Ended(document, start_ns, number, len(trace.spans), reports))
+        self._spans += len(trace.spans)
 
     def forget(self, finished: Iterable[bytes]) -> None:
         """Wait no more for traces of which nothing is left to come; a limit may have closed them before their end."""
@@ -145,9 +146,7 @@ class _RecordedOrder:
     def ready(self, *, at_end: bool = False) -> Iterator[Report]:
         """Yield the reports before which none can come any more; all at the end, or where too many wait."""
         first_open, _ = next(iter(self._begun.values()), (_UNBOUNDED, 0))
-        while self._waiting and (
-            at_end or self._waiting[0].document < first_open or self._reports > self._most_waiting
-        ):
+        while self._waiting and (at_end or self._waiting[0].document < first_open or self._spans > self._most_waiting):
             ended = heappop(self._waiting)
-            self._reports -= len(ended.reports)
+            self._spans -= ended.spans
             yield from ended.reports

@@ -1,4 +1,4 @@
-"""Scores the conversations of an engine: what each turn changes, and all at the end."""
+"""Scores the conversations of an engine: new failures after each turn, and the whole at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports go to every emitter, whatever goes wrong with another one."""
+"""Hands reports to every emitter; a fault of one emitter affects no other."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ class Emission:
     """
 
     def __init__(self, emitters: Mapping[str, Emitter], tallies: Tallies, faults: Faults) -> None:
+        self.counted_before: Final[set[bytes]] = set()
+        """Traces with closings that emitters have counted before a restart, and that are still to be repeated."""
         self.counted: Final[set[tuple[bytes, int]]] = set()
         """The revisions of traces that emitters which count have counted already, before a restart."""
         self.unfinished: tuple[str, ...] = ()

@@ -99,9 +99,9 @@ class Ledger:
                 self._tell(trace_id)
 
     def _tell(self, trace_id: bytes) -> None:
-        is_needed, is_kept = self.is_needed(trace_id), self.is_kept(trace_id)
+        is_needed, is_paused = self.is_needed(trace_id), self._is_paused(trace_id)
         for keeper in self._keepers:
-            (keeper.scored if is_needed or (is_kept and keeper.keeps_pauses) else keeper.done)(trace_id)
+            (keeper.scored if is_needed or (is_paused and keeper.keeps_pauses) else keeper.done)(trace_id)
 
     def keep_unsent(self) -> None:
         """Take nothing for sent from now on: emitters were closed before they had sent all."""

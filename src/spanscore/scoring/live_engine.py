@@ -1,4 +1,4 @@
-"""An engine in an event loop: it is handed spans, and looks at the clock by itself."""
+"""An engine in an event loop, with a clock: it takes spans, and scores traces when they are due."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import Final, Protocol
 
 from spanscore.model import Span, Trace
 from spanscore.otlp.slices import Steps, at_once, in_slices
-from spanscore.scoring.engine import Engine, Listener
+from spanscore.scoring.engine import Engine
 from spanscore.scoring.ledger import Ledger
+from spanscore.scoring.owner import Listener
 
 _AFTER_A_FAULT_S: Final = 1.0
 _SLICE_S: Final = 0.02
@@ -51,7 +52,7 @@ class LiveEngine:
     def __init__(self, make_engine: Callable[[Listener], Engine], clock: Callable[[], float] = time.monotonic) -> None:
         self.engine: Final = make_engine(self)
         engine = self.engine
-        self.ledger: Final = Ledger(engine.emitters.values(), engine.is_open, engine.table.is_paused)
+        self.ledger: Final = Ledger(engine.emitters.values(), engine.is_open, engine.table.past.is_paused)
         """The traces that are still needed."""
         self._clock = clock
         self._loop = asyncio.get_running_loop()
@@ -83,7 +84,7 @@ class LiveEngine:
 
     def has_room(self, spans: int) -> bool:
         """Return whether a request with so many spans may come in now."""
-        waiting = self.engine.backlog + self._arriving_spans
+        waiting = self.engine.queue.backlog + self._arriving_spans
         return waiting < _MUCH or spans * _SHARE <= _MOST - waiting
 
     def take(self, spans: Sequence[Span], sizes: Sequence[int], taken: TakenCallback | None = None) -> None:

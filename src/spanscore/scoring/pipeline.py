@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final, Literal, TypeAlias
 
 from spanscore.contracts import Evaluator
@@ -14,37 +15,19 @@ from spanscore.model import (
     Failed,
     Outcome,
     Report,
-    Score,
     Skipped,
     Trace,
     Trajectory,
     Unit,
-    pause,
 )
-from spanscore.model.outcomes import MendedBy, checked, failure
+from spanscore.model.outcomes import checked, failure
 from spanscore.reports.cases import CASE_KEYS, TEST_KEYS
 from spanscore.scoring.conversations.held_conversation import ConversationRevision
-from spanscore.scoring.conversations.naming import naming_turns
 from spanscore.scoring.conversations.turns import Turn, TurnNeeds, decoded_turn, joined_turns
 from spanscore.scoring.doubts import OUTCOMES, Answer, PendingOutcome, with_doubts
+from spanscore.scoring.known_outcomes import known_of_conversation, known_of_run
 from spanscore.trajectories.reader import DialectReader
 from spanscore.trajectories.trajectory import DialectFailedError, trajectories
-
-REFUSED: Final = "a span of this run was refused"
-"""Why an evaluation of a run is skipped that lacks a span or a log record."""
-DROPPED: Final = "a span of this run was dropped: the queue of the agent's process was full"
-"""Why an evaluation of a run is skipped that was too much for the process that it was made in."""
-MISSING: Final = (
-    "a span of this run was not received, though another names it as its parent or holds the result of its call"
-)
-"""Why an evaluation of a run is skipped of which a span was lost before it came here."""
-
-RESUMED: Final = "the run continues after a pause, and its earlier calls are in another trace"
-"""Why a failure that earlier calls could mend is skipped."""
-CONTINUED: Final = "the conversation continues one that was finished, and its earlier turns are no longer known"
-"""Why a failure that earlier turns could mend is skipped."""
-FURTHER: Final = "further turns of the conversation may come"
-"""Why an evaluation of an open conversation is skipped that further turns could change."""
 
 _SAMPLED_BITS: Final = 56  # the random part of a trace id by W3C Trace Context, level 2
 
@@ -164,9 +147,7 @@ class Scoring:
                         type=entry.type,
                         version=entry.version,
                         informational=entry.informational,
-                        outcome=_known(outcome if isinstance(outcome, OUTCOMES) else _answered(outcome), trajectory)
-                        if self._conversation is None
-                        else _known_of(self._conversation, outcome, trajectory),
+                        outcome=self._known(outcome, trajectory),
                     )
                     for entry, outcome in evaluating
                 ),
@@ -178,6 +159,17 @@ class Scoring:
             )
             for trajectory, evaluating in self._found
         )
+
+    def _known(self, answer: Answer, run: Trajectory) -> Outcome:
+        if isinstance(answer, OUTCOMES):
+            outcome = answer
+        elif answer.done():
+            outcome = answer.result()
+        else:
+            outcome = Failed("Abandoned", "there was no time left to wait for the answer")
+        if self._conversation is None:
+            return known_of_run(outcome, run)
+        return known_of_conversation(outcome, run, self._conversation)
 
 
 class Pipeline:
@@ -233,9 +225,13 @@ class Pipeline:
             [
                 (
                     trajectory,
-                    [(each, self._outcome(each, trajectory)) for each in self.entries if each.applies_to(trajectory)],
+                    [
+                        (each, with_doubts(trajectory, partial(self._evaluated, each)))
+                        for each in self.entries
+                        if each.applies_to(trajectory)
+                    ],
                 )
-                for trajectory in self._trajectories(trace, self.unit)
+                for trajectory in trajectories(trace, self.reader, self.unit, model_calls=self._needs_model_calls)
                 if wanted is None or wanted(trajectory)
             ],
             tool_content=self.tool_content,
@@ -249,7 +245,9 @@ class Pipeline:
         """
         if not trace.spans or not any(report.trajectory.recognised for report in reports):
             return None
-        run = reports[0].trajectory if self.unit is Unit.TRACE else self._trajectories(trace, Unit.TRACE)[0]
+        run = reports[0].trajectory
+        if self.unit is not Unit.TRACE:
+            (run,) = trajectories(trace, self.reader, Unit.TRACE, model_calls=self._needs_model_calls)
         start_ns = run.start_ns if run.start_ns is not None else min(span.start_ns for span in trace.spans)
         return Turn(run, start_ns, trace.close_reason)
 
@@ -262,7 +260,7 @@ class Pipeline:
         entries = [each for each in self.over_conversations if each.applies_to(run, held.key)]
         return Scoring(
             last,
-            [(run, [(each, self._outcome(each, run)) for each in entries])],
+            [(run, [(each, with_doubts(run, partial(self._evaluated, each))) for each in entries])],
             tool_content=self.tool_content,
             unmeasured=self.unmeasured,
             conversation=ConversationOutline(
@@ -274,11 +272,6 @@ class Pipeline:
             ),
         )
 
-    def _trajectories(self, trace: Trace, unit: Unit) -> tuple[Trajectory, ...]:
-        if not trace.spans:
-            return ()
-        return trajectories(trace, self.reader, unit, model_calls=self._needs_model_calls)
-
     def run(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> tuple[Report, ...]:
         """Return a report for each trajectory of the trace that is wanted, when every evaluator has answered."""
         scoring = self.begin(trace, wanted)
@@ -286,12 +279,9 @@ class Pipeline:
             scoring.wait(None)
         return scoring.reports()
 
-    def _outcome(self, entry: EvaluatorEntry, trajectory: Trajectory) -> Answer:
+    def _evaluated(self, entry: EvaluatorEntry, trajectory: Trajectory) -> Answer:
         if trajectory.unread is not None:
             return Skipped(trajectory.unread)
-        return with_doubts(trajectory, lambda run: self._evaluated(entry, run))
-
-    def _evaluated(self, entry: EvaluatorEntry, trajectory: Trajectory) -> Answer:
         try:
             evaluator = entry.resolve(trajectory)
             if isinstance(evaluator, (Skipped, Failed)):
@@ -308,45 +298,3 @@ class Pipeline:
             return Skipped(str(error))
         except BaseException as error:  # noqa: BLE001 - the border to plug-ins: their failure stays theirs
             return failure(error)
-
-
-def _known_of(
-    conversation: ConversationOutline,
-    outcome: Outcome | PendingOutcome,
-    trajectory: Trajectory,
-) -> Outcome:
-    """Return an outcome as far as the conversation is known. While further turns may come, it is as if it paused."""
-    outcome = outcome if isinstance(outcome, OUTCOMES) else _answered(outcome)
-    if isinstance(outcome, Score) and conversation.unread is not None and (outcome.passed or outcome.mended_by):
-        return Skipped(conversation.unread)
-    known = _known(outcome, trajectory, CONTINUED if conversation.continued else RESUMED)
-    if not isinstance(known, Score):
-        return known
-    if conversation.finished is None and (known.passed or MendedBy.LATER in known.mended_by):
-        return Skipped(FURTHER)
-    return naming_turns(known, conversation)
-
-
-def _known(outcome: Outcome, trajectory: Trajectory, unseen: str = RESUMED) -> Outcome:
-    """Return an outcome as far as the run is known.
-
-    Errors stay. Of a run without some of its spans, so do failures that no further call could mend; of one that pauses,
-    failures that no later call could mend; of one that continues after a pause all but failures that earlier calls
-    could mend, which are skipped because of what is `unseen`.
-    """
-    seen = trajectory.completeness
-    refused = DROPPED if seen.spans_dropped else REFUSED if seen.spans_refused else None
-    lacks = refused or (MISSING if seen.spans_missing else None)
-    if not isinstance(outcome, Score):
-        return outcome
-    if lacks is not None and (outcome.passed or outcome.mended_by):
-        return Skipped(lacks)
-    if seen.paused and (outcome.passed or MendedBy.LATER in outcome.mended_by):
-        return Skipped(f"the run {pause(seen.paused)}")
-    if seen.begin_unseen and not outcome.passed and MendedBy.EARLIER in outcome.mended_by:
-        return Skipped(unseen)
-    return outcome
-
-
-def _answered(answer: PendingOutcome) -> Outcome:
-    return answer.result() if answer.done() else Failed("Abandoned", "there was no time left to wait for the answer")

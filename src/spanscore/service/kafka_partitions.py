@@ -109,7 +109,7 @@ class KafkaPartitions:
         """
         gone = [self._partitions[number].held for number in partitions if number in self._partitions]
         kept = [each.held for number, each in self._partitions.items() if number not in partitions]
-        reopened = frozenset(self._engine.table.reopened())
+        reopened = frozenset(self._engine.table.open.reopened())
         trace_ids = [
             trace_id
             for held in gone
@@ -134,7 +134,7 @@ class KafkaPartitions:
         }
 
     def scored(self, trace_id: bytes) -> None:
-        """Hold a trace further on."""
+        """Do nothing: the trace is still needed."""
 
     def done(self, trace_id: bytes) -> None:
         """Release a trace, and mark it as scored for the next owner."""

@@ -48,6 +48,8 @@ class LiveRuns:
     def __init__(self, recent: RecentRuns, pause_s: float = PAUSE_S) -> None:
         self._recent: Final = recent
         self._counted: Final = Renewed(recent, _counted, pause_s)
+        self._last: tuple[tuple[int, _RunQuery], bytes] | None = None
+        """The answer that was made last: most readers ask for the same."""
 
     async def answer(self, request: web.BaseRequest, maker: Executor) -> web.Response:
         """Return the runs that are asked for, 304 if the reader has them, or 400 with what can be asked for."""
@@ -60,8 +62,18 @@ class LiveRuns:
         if headers["ETag"] in request.headers.get("If-None-Match", ""):
             return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
         made = await asyncio.shield(counted)
-        body = await asyncio.get_running_loop().run_in_executor(maker, _body, made, self._recent, wanted)
+        body = await asyncio.get_running_loop().run_in_executor(maker, self._body, made, wanted)
         return web.Response(body=body, headers=headers)
+
+    def _body(self, counted: _HeldReasons, wanted: _RunQuery) -> bytes:
+        """Return the answer: of the runs only those that were counted, too."""
+        asked = (counted.number, wanted)
+        if self._last is None or self._last[0] != asked:
+            held = (run for run in self._recent.held.runs if run.number <= counted.number)
+            matching = [run for run in held if wanted.matches(run.counted)]
+            runs = b",".join(_newest(matching, wanted.limit))
+            self._last = asked, b'%s,"matching":%d,"runs":[%s]}\n' % (counted.text, len(matching), runs)
+        return self._last[1]
 
 
 class _HeldReasons(NamedTuple):
@@ -141,14 +153,6 @@ def _counted(held: HeldRuns) -> _HeldReasons:
         "reasons": [row._replace(agents=row.agents[:_MOST_AGENTS]).as_json() for row in table.rows()],
     }
     return _HeldReasons(held.number, encoded(json.dumps(told, ensure_ascii=False, separators=(",", ":"))[:-1]))
-
-
-def _body(counted: _HeldReasons, recent: RecentRuns, wanted: _RunQuery) -> bytes:
-    """Return the answer: of the runs only those that were counted, too."""
-    held = (run for run in recent.held.runs if run.number <= counted.number)
-    matching = [run for run in held if wanted.matches(run.counted)]
-    runs = b",".join(_newest(matching, wanted.limit))
-    return b'%s,"matching":%d,"runs":[%s]}\n' % (counted.text, len(matching), runs)
 
 
 def _newest(runs: Sequence[ShownRun], most: int) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""Who may read the page of runs and `/runs.json`: whoever has the bearer token, if there is one, from no other site."""
+"""Access to the page of runs and to `/runs.json`: with a bearer token, if they have any, and from no other site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Receives spans and logs and writes them down as they come: the receivers of `spanscore serve` before a file."""
+"""Receives spans and logs with the receivers of `spanscore serve`, and writes them to a file as they come."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from spanscore.receivers.intake.admission import Admission
 from spanscore.receivers.intake.behind import Behind, OtherSignal
 from spanscore.receivers.intake.intake import Intake, NoRoom
 from spanscore.recordings.writer import RecordingWriter
-from spanscore.scoring.engine import Engine, Owner
+from spanscore.scoring.engine import Engine
 from spanscore.scoring.live_engine import LiveEngine
+from spanscore.scoring.owner import Owner
 from spanscore.service.listeners import GRPC, HTTP, Front, Listeners
 
 _log: Final = logging.getLogger(__name__)
@@ -118,7 +119,7 @@ class Recorder:
         while loop.time() < until:
             is_quiet = time.monotonic() - self._file.written_at >= _QUIET_S
             table = self._live.engine.table
-            if is_quiet and table.counts().open_traces == len(table.ended()):
+            if is_quiet and table.counts().open_traces == len(table.open.ended()):
                 return
             await asyncio.sleep(_LOOK_S)
 

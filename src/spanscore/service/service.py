@@ -25,8 +25,9 @@ from spanscore.receivers.intake.requests import Busy
 from spanscore.receivers.kafka import Kafka
 from spanscore.receivers.kafka.settings import KafkaReceiver
 from spanscore.receivers.sockets.listening import Address
-from spanscore.scoring.engine import Engine, Owner
+from spanscore.scoring.engine import Engine
 from spanscore.scoring.live_engine import LiveEngine
+from spanscore.scoring.owner import Owner
 from spanscore.service.config_changes import restart_keys
 from spanscore.service.health import Health
 from spanscore.service.kafka_partitions import KafkaPartitions
@@ -263,7 +264,7 @@ class Service:
             self.engine.cut_short(until)
         else:
             if not self._durability.is_replaying:  # else more spans of these traces may still be stored
-                late = [each for each in self.engine.table.reopened() if not self._durability.can_restore(each)]
+                late = [each for each in self.engine.table.open.reopened() if not self._durability.can_restore(each)]
                 only = (*self._durability.only_in_memory(), *late)
                 self.engine.cut_short(until, only)
             left = self.engine.waiting()

@@ -1,4 +1,4 @@
-"""One file of the log, as its writer sees it."""
+"""The writer of one file of the log."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Segment:
     file: LogFile | None = None
     """None for a file of an earlier process, and for one that is synced and will not grow."""
     full: bool = True
-    """Nothing is appended any more."""
+    """Whether nothing is appended any more."""
     removed: bool = False
     """Whether the file was removed from outside."""
     arriving: int = 0

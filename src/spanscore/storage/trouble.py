@@ -1,4 +1,4 @@
-"""Why requests are refused, and finding out when that is over."""
+"""The reason for which requests are refused, and the check whether it is over."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ _LEFT: Final = frozenset({openllmetry.ENTITY_NAME, *_ENTITY.values(), "traceloop
 
 
 def may_be_renamed(span: Span) -> bool:
-    """Tell, by its scope, its name and the keys of its attributes, whether a span may come from the processor."""
+    """Return whether a span may come from the processor, by its scope, its name and the keys of its attributes."""
     attributes = span.attributes
     if _WRITTEN.isdisjoint(attributes) or span.is_log:
         return False

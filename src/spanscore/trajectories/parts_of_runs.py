@@ -39,6 +39,9 @@ class PartsOfRuns:
         self._earlier: Final = resumption.earlier(
             {rank for rank in ranks.values() if rank is not None}, [call for _, call in listed]
         )
+        self._earlier_of: Final[dict[int, list[EarlierCalls]]] = {}
+        for each in self._earlier:
+            self._earlier_of.setdefault(run_of[each.model], []).append(each)
         continued = [each for each in self._earlier if each.is_resumed]
         self._resumed: Final = {run for each in continued for run in self._around(each.model)}
         unseen = [*self._begun_unseen(listed, ranks, {each.below for each in continued})]
@@ -80,21 +83,20 @@ class PartsOfRuns:
             paused=tuple(self._paused.get(run, ())),
             resumed=run in self._resumed or run in self._unseen,
             begin_unseen=run in self._unseen,
-            uncertain=tuple(dict.fromkeys(call.name for each in self._of(run) for call in each.uncertain)),
+            uncertain=tuple(
+                dict.fromkeys(call.name for each in self._earlier_of.get(run, ()) for call in each.uncertain)
+            ),
         )
 
     def around(self, run: int) -> dict[str, Any]:
         """Return the calls of a run that are none of its calls, by the fields of a trajectory."""
-        earlier = self._of(run)
+        earlier = self._earlier_of.get(run, ())
         refused = (WithheldCall(name, "refused") for each in earlier for name in each.named)
         return {
             "withheld": (*self._withheld.get(run, ()), *refused),
             "uncertain": tuple(call for each in earlier for call in each.uncertain),
             "refused": tuple(call for each in earlier for call in each.refused),
         }
-
-    def _of(self, run: int) -> list[EarlierCalls]:
-        return [each for each in self._earlier if self._run_of[each.model] == run]
 
     def _around(self, index: int) -> set[int]:
         """Return the run that a span is of, and the runs that this one is below: they wait, too."""

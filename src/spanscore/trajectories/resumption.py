@@ -48,8 +48,6 @@ class Tail:
 
     model: int
     """The position of the span of that request."""
-    began_ns: int
-    """The start of the first span of a model: calls that started before it were asked for in another trace."""
     asked: list[list[SentCall]]
     """The calls by the answer of a model that asked for them; at least one."""
 
@@ -215,7 +213,7 @@ def _tail(tree: SpanTree, models: Sequence[int]) -> Tail | None:
         reading = tree.model_readings[index]
         if messages := reading.history:
             asked = list(_asked(_after_user(messages), reading))
-            return Tail(index, tree.spans[first].start_ns, asked) if asked else None
+            return Tail(index, asked) if asked else None
     return None
 
 

@@ -1,4 +1,4 @@
-"""Which tool-call spans of a trace are sightings of one and the same call."""
+"""The tool-call spans of a trace that record one and the same call."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def same_calls(tree: SpanTree) -> dict[int, list[CallReading]]:
 
 
 def _are_apart(tree: SpanTree) -> bool:
-    """Tell at a glance of most traces that each span is a call of its own: of one scope, with nothing below, by id."""
+    """Return whether each span is surely a call of its own, as in most traces: of one scope, nothing below, by id."""
     if tree.parts or not tree.calls.keys().isdisjoint(tree.parents):
         return False
     ids = {reading.call_id for reading in tree.calls.values()}

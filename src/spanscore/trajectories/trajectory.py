@@ -6,7 +6,7 @@ The joins use only the span tree, independent of instrumentations; dialects read
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -18,7 +18,6 @@ from spanscore.model import (
     Completeness,
     Invocation,
     Later,
-    Span,
     ToolCall,
     Trace,
     Trajectory,
@@ -61,9 +60,11 @@ def trajectories(
 ) -> tuple[Trajectory, ...]:
     """Return the trajectories of a trace: one, or with unit `agent` one for each run of an agent in it.
 
-    A trace without separate runs of agents is one trajectory in either case. With `model_calls` they also have the
-    requests to models, the texts that were sent to them, and the turns of the calls.
+    A trace without separate runs of agents is one trajectory in either case, and one without spans has none. With
+    `model_calls` they also have the requests to models, the texts that were sent to them, and the turns of the calls.
     """
+    if not trace.spans:
+        return ()
     failed_before = dict(reader.failures)
     tree = SpanTree(trace.spans, reader)
     invoked, invoked_of = tree.runs() if tree.agents else ([], [tree.root] * len(tree.spans))
@@ -87,6 +88,7 @@ def trajectories(
         if invoked_of[index] in counts:
             counts[invoked_of[index]] += 1
     parts.restore(calls)
+    made = {run: Invocation(tree.agents[run], count) for run, count in counts.items()}
     silent = {} if all(calls.values()) else _silent(tree, requested, withheld, run_of)
     responses = {
         run_of[index]: tree.readings[index].response_id for index in tree.models if tree.readings[index].response_id
@@ -106,7 +108,9 @@ def trajectories(
                 response_id=responses.get(run),
                 completeness=parts.known(run, seen, lost[run]).of(found),
                 **parts.around(run),
-                invocations=_invocations(tree, counts, None if unit is Unit.TRACE else run) if counts else None,
+                invocations=tuple(each for of, each in made.items() if unit is Unit.TRACE or of == run)
+                if made
+                else None,
                 # A span with a dialect's marker may be an agent's: else a failed reading would not be reported.
                 recognised=is_run or bool(failures),
                 unread=unread or (silent.get(run) if not found else _UNLISTED if run in unlisted else None),
@@ -116,10 +120,6 @@ def trajectories(
             for run, found in ((run, tuple(found)) for run, found in calls.items())
         ]
     )
-
-
-def _invocations(tree: SpanTree, counts: Mapping[int, int], only: int | None) -> tuple[Invocation, ...]:
-    return tuple(Invocation(tree.agents[run], count) for run, count in counts.items() if only in {None, run})
 
 
 def _is_talk(tree: SpanTree) -> bool:
@@ -155,12 +155,14 @@ def _about(tree: SpanTree, run: int, beyond: str | None) -> dict[str, Any]:
     agent = agent or ((tree.agent or beyond) if run == tree.root else None)
     conversation_id = tree.readings[run].conversation_id or tree.conversation_id
     service = root.resource.get("service.name")
+    # A log record has no id. The span in which it was written has one, if there is such a span.
+    root_span_id = span.span_id if not span.is_log else b"" if span.parent_span_id == NO_SPAN else span.parent_span_id
     # The attributes that a configuration can match; values of dialects' own attributes also have the standard names.
     standard = {"gen_ai.agent.name": agent, "gen_ai.conversation.id": conversation_id}
     known = {key: value for key, value in standard.items() if value is not None}
     return {
         "trace_id": reported_trace_id(span.trace_id),
-        "root_span_id": _span_of(span),
+        "root_span_id": root_span_id,
         "start_ns": None if span.is_log else span.start_ns or None,
         "end_ns": None if span.is_log else span.end_ns or None,
         "service": service if isinstance(service, str) else None,
@@ -176,13 +178,6 @@ def _of_models(models: ModelCalls, run: int, run_of: Sequence[int]) -> dict[str,
     user, system = models.texts(lambda index: run_of[index] == run)
     calls = models.of(lambda index: run_of[index] == run)
     return {"model_calls": calls, "user_text": user, "system_text": system}
-
-
-def _span_of(span: Span) -> bytes:
-    """Return the id of a span; of a log record, that of the span in which it was written, if any."""
-    if not span.is_log:
-        return span.span_id
-    return b"" if span.parent_span_id == NO_SPAN else span.parent_span_id
 
 
 def _completeness(trace: Trace, tree: SpanTree) -> Completeness:

@@ -1,4 +1,4 @@
-"""Which attributes of received spans anything looks at, so that a receiver need not keep the others."""
+"""The attributes of received spans that a dialect or an evaluator reads: a receiver does not keep the others."""
 
 from __future__ import annotations
 

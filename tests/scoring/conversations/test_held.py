@@ -25,7 +25,7 @@ from scoring.conversations.turns import (
 from spanscore.model import Failed, FinishReason, Score, Skipped
 from spanscore.reports.serialization import report_object
 from spanscore.scoring.conversations.held import Conversations
-from spanscore.scoring.pipeline import CONTINUED, FURTHER
+from spanscore.scoring.known_outcomes import CONTINUED, FURTHER
 
 END: Final = FinishReason.END_OF_INPUT
 PASSES: Final = {"once": "pass", "order": "pass", "told": "pass"}

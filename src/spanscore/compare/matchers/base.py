@@ -82,8 +82,6 @@ class Matcher(ABC):
     """Whether it matches if its parts do not."""
     parts: tuple[Matcher, ...] = ()
     """The matchers that it is made of."""
-    is_exact: ClassVar[bool] = False
-    """Whether it is a plain value."""
 
     @cached_property
     def needs_earlier(self) -> bool:
@@ -103,10 +101,6 @@ class Matcher(ABC):
     @abstractmethod
     def matches(self, actual: Any, seen: EarlierResults) -> bool:
         """Return whether a value matches. It may be `NOT_RECORDED`, which only itself is equal to."""
-
-    def mismatch(self, actual: Any, seen: EarlierResults | None = None) -> Mismatch | None:
-        """Return the first place where a value does not match, None if it matches."""
-        return next(self.mismatches(actual, EarlierResults.nothing() if seen is None else seen), None)
 
     def differences(self, actual: Any, seen: EarlierResults | None = None) -> list[Mismatch]:
         """Return the places where a value does not match, at most the first 20; empty if it matches."""

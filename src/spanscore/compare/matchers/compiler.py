@@ -215,7 +215,7 @@ _OF_MANY: Final[Mapping[str, Callable[[list[Matcher]], Matcher]]] = {
     "$unordered": Unordered,
 }
 _OF_ITEMS: Final = frozenset({"$contains", "$unordered"})
-"""They speak of items of arrays, which a subset around them leaves as they are."""
+"""Matchers of items of arrays: a subset around them leaves the items as they are."""
 _SIMPLE: Final[Mapping[str, Callable[[Any], Matcher]]] = {
     "$type": of_type,
     "$glob": glob,

@@ -15,7 +15,6 @@ from spanscore.compare.matching import json_key, positions
 class Exact(Matcher):
     """A plain value, equal as JSON."""
 
-    is_exact = True
     minds_missing = True
 
     def __init__(self, value: Any) -> None:

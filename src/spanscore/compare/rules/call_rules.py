@@ -80,7 +80,7 @@ class CompiledCall:
         self.needs_arguments: Final = pattern.args != _ANY
         self.arguments: Final = matcher(pattern.args, f"{path}.args", normalise=normalise, extra=False)
         self.mended_by: Final = EARLIER if self.arguments.needs_earlier else MendedBy.NOTHING
-        """Where further calls could change whether a call matches: before it, if matchers read results."""
+        """The places where further calls could change whether a call matches: before it, if matchers read results."""
 
     def made(self, run: CalledTools) -> list[int]:
         """Return the calls that match.

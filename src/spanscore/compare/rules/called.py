@@ -1,4 +1,4 @@
-"""The calls of a run as rules look at them."""
+"""The calls of a run, prepared for rules."""
 
 from __future__ import annotations
 

@@ -139,9 +139,9 @@ class Rule(NamedTuple):
     broken_by: Callable[[CalledTools], list[int] | None]
     """Returns the indexes of the calls that break the rule; None when it is kept."""
     mends: MendedBy | Callable[[CalledTools], MendedBy] = MendedBy.NOTHING
-    """Where further calls could fulfil the rule after a run has broken it."""
+    """The places where further calls could fulfil the rule after a run has broken it."""
     needs_declarations: bool = False
-    """It asks which tools the trace declares."""
+    """Whether the rule depends on the tools that the trace declares."""
     compares: CompiledCall | None = None
     """The pattern that arguments of calls are compared with; None where a rule compares none."""
 

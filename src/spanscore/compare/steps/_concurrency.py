@@ -1,4 +1,4 @@
-"""Which calls of a run were made together: asked in one model turn, or running at the same time."""
+"""The calls of a run that were made together: asked for in one model turn, or running at the same time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which members of a group compete for calls, and which are the same."""
+"""The members of a group that compete for calls, and the members that are equal."""
 
 from __future__ import annotations
 

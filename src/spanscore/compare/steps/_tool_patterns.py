@@ -13,7 +13,7 @@ _OTHERS: Final = "!"
 
 @dataclass(frozen=True, slots=True)
 class ToolPattern:
-    """Which names are meant."""
+    """A name of a tool or an agent, a glob, or all other names."""
 
     text: str
     """As it was given."""

@@ -24,7 +24,7 @@ class Leaf:
     """Equal for leaves that the same calls fit."""
     tool: ToolPattern
     agent: ToolPattern | None = None
-    """Which agent makes the call; None is any."""
+    """The agent that makes the call; None for any."""
     arguments: Matcher | None = None
     """The matcher of the arguments; None for any."""
     result: Matcher | None = None

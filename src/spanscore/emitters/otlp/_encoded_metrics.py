@@ -1,4 +1,4 @@
-"""Sums of ours as metrics in protobuf."""
+"""Our accumulated measurements as metrics in protobuf."""
 
 from __future__ import annotations
 

@@ -1,39 +1,53 @@
-"""Scores in protobuf: to be written behind the span that they belong to, or as a span of their own below it."""
+"""Scores in protobuf: as fields behind the span that they belong to, as a span of their own below it, or as logs."""
 
 from __future__ import annotations
 
 import hashlib
-from functools import cache, lru_cache
-from typing import Final
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, Final
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from spanscore.emitters.otlp._encoded_values import own_envelope, pair
-from spanscore.model import Report
+from spanscore.emitters.otlp._encoded_values import encoded_pairs, own_envelope
+from spanscore.model import Evaluation, Report
 from spanscore.otlp.field_numbers import EVENTS
 from spanscore.otlp.raw_requests import joined
 from spanscore.otlp.wire import length_delimited
-from spanscore.reports.evaluation_event import NAME, child_span_name, event_attributes, span_attributes
+from spanscore.reports.evaluation_event import (
+    NAME,
+    attributes_of_evaluation,
+    attributes_of_run,
+    child_span_name,
+    span_attributes,
+)
 
-_ATTRIBUTES_REMEMBERED: Final = 2_048
 _SPAN_ID_BYTES: Final = 8
 
 
 def encoded_scores(report: Report, time_ns: int) -> bytes:
     """Return the verdict if the run failed, and an event for each evaluation, all as fields of the span."""
-    verdict = Span(attributes=[pair(*each) for each in span_attributes(report).items()])
+    verdict = encoded_pairs(Span.ATTRIBUTES_FIELD_NUMBER, span_attributes(report))
     begin = Span.Event(time_unix_nano=time_ns, name=NAME).SerializeToString()
-    return verdict.SerializeToString() + b"".join(
-        length_delimited(
-            EVENTS, begin + b"".join(_attribute(*each) for each in event_attributes(report, evaluation).items())
-        )
-        for evaluation in report.evaluations
+    return verdict + b"".join(
+        length_delimited(EVENTS, begin + attributes)
+        for _, _, attributes in encoded_events(report, Span.Event.ATTRIBUTES_FIELD_NUMBER)
     )
 
 
-@lru_cache(_ATTRIBUTES_REMEMBERED, typed=True)  # most are those of the event before
-def _attribute(key: str, value: str | bool | float) -> bytes:  # noqa: FBT001 - one of the kinds of value
-    return Span.Event(attributes=[pair(key, value)]).SerializeToString()
+def encoded_events(report: Report, number: int) -> Iterator[tuple[Evaluation, Mapping[str, Any], bytes]]:
+    """Yield each evaluation with what its event says of it, and all attributes of the event in protobuf.
+
+    What the events of a run share is encoded once.
+
+    Args:
+        report: the report.
+        number: the field of the attributes in the message of the event.
+    """
+    of_run = encoded_pairs(number, attributes_of_run(report)) if report.evaluations else b""
+    for evaluation in report.evaluations:
+        told = attributes_of_evaluation(report, evaluation)
+        yield evaluation, told, encoded_pairs(number, told) + of_run
 
 
 def child_span_request(report: Report, time_ns: int) -> bytes:

@@ -43,7 +43,7 @@ class HeldRoots:
         return len(self._held)
 
     def add(self, root: RootSpan, now: float) -> list[RootSpan]:
-        """Hold a root, and return the roots that must leave to make room for it, the oldest first."""
+        """Add a root, and return the roots that must leave to make room for it, the oldest first."""
         number = next(self._numbers)
         self._held[number] = _WaitingRoot(root, now + self._limits.hold_s)
         self._by_trace.setdefault(root.trace_id, {})[number] = root.span_id

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Final
 
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 
-from spanscore.emitters.otlp._encoded_values import any_value, own_envelope, pair
+from spanscore.emitters.otlp._encoded_scores import encoded_events
+from spanscore.emitters.otlp._encoded_values import encoded_text, own_envelope
 from spanscore.emitters.sending.backlog import EXPORT_FAILED, QueueItem, QueueLimits
 from spanscore.emitters.sending.client import Client
 from spanscore.emitters.sending.send_queue import SendQueue, SendSettings
-from spanscore.model import Evaluation, Report
-from spanscore.reports.evaluation_event import NAME, event_attributes, sentence, severity
+from spanscore.model import Report
+from spanscore.reports.evaluation_event import NAME, sentence, severity
 
 CAPACITY: Final = 8_192
 _SAMPLED: Final = 1
@@ -47,9 +49,7 @@ class OtlpLogs:
 
     def emit(self, report: Report) -> None:
         """Queue an event for each evaluation. If the queue is full, the event is dropped and counted."""
-        now_ns = self._clock()
-        for evaluation in report.evaluations:
-            record = _record(report, evaluation, now_ns).SerializeToString()
+        for record in encoded_records(report, self._clock()):
             self.outbox.put(QueueItem("logs", record, envelope=self._envelope))
 
     def flush(self, timeout_s: float) -> bool:
@@ -61,19 +61,19 @@ class OtlpLogs:
         return self.outbox.close(timeout_s)
 
 
-def _record(report: Report, evaluation: Evaluation, now_ns: int) -> LogRecord:
-    told = event_attributes(report, evaluation)
-    grave = severity(evaluation)
-    record = LogRecord(
-        time_unix_nano=now_ns,
-        observed_time_unix_nano=now_ns,
-        severity_number=SeverityNumber.Value(f"SEVERITY_NUMBER_{grave}"),
-        severity_text=grave,
-        body=any_value(sentence(told)),
-        attributes=[pair(*each) for each in told.items()],
-        event_name=NAME,
-    )
+def encoded_records(report: Report, now_ns: int) -> Iterator[bytes]:
+    """Yield a log record in protobuf for each evaluation."""
+    shared = LogRecord(time_unix_nano=now_ns, observed_time_unix_nano=now_ns, event_name=NAME)
     trajectory = report.trajectory
     if trajectory.trace_id and trajectory.root_span_id:
-        record.trace_id, record.span_id, record.flags = trajectory.trace_id, trajectory.root_span_id, _SAMPLED
-    return record
+        shared.trace_id, shared.span_id, shared.flags = trajectory.trace_id, trajectory.root_span_id, _SAMPLED
+    of_run = shared.SerializeToString()
+    for evaluation, told, attributes in encoded_events(report, LogRecord.ATTRIBUTES_FIELD_NUMBER):
+        body = encoded_text(LogRecord.BODY_FIELD_NUMBER, sentence(told))
+        yield of_run + _encoded_severity(severity(evaluation)) + body + attributes
+
+
+@cache
+def _encoded_severity(grave: str) -> bytes:
+    number = SeverityNumber.Value(f"SEVERITY_NUMBER_{grave}")
+    return LogRecord(severity_number=number, severity_text=grave).SerializeToString()

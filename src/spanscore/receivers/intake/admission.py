@@ -55,7 +55,7 @@ class Reservation:
             raise self._admission.refusal(Busy.MEMORY) from error
 
     async def add(self, size: int) -> None:
-        """Hold more memory, for which others may be cancelled: see `BodyMemory`.
+        """Reserve more memory, for which other requests may be cancelled: see `BodyMemory`.
 
         Raises:
             Unavailable: there is none.

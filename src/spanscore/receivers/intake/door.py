@@ -59,7 +59,14 @@ class Door:
         await held.turn()
         try:
             async with asyncio.timeout(self._take_s):
-                answer, decoder = await self._taken(signal, body, encoding)
+                decoder = None
+                if signal == "metrics":
+                    await self._intake.metrics(body, encoding)
+                    answer = ExportResponse()
+                else:
+                    decode = self._intake.decode if signal is None else self._intake.decode_logs
+                    request = await decode(body, encoding)
+                    answer, decoder = self._intake.accept(request), request.decoder
         except TimeoutError as error:
             raise self.admission.refusal(Busy.REQUESTS) from error
         except NoRoom as error:
@@ -78,17 +85,6 @@ class Door:
         if decoder is not None:
             counts.decoded[decoder] += 1
         return answer
-
-    async def _taken(
-        self, signal: OtherSignal | None, body: bytes, encoding: Encoding
-    ) -> tuple[ExportResponse, str | None]:
-        """Take a request, and return its outcome and the decoder that read it."""
-        if signal == "metrics":
-            await self._intake.metrics(body, encoding)
-            return ExportResponse(), None
-        decode = self._intake.decode if signal is None else self._intake.decode_logs
-        decoded = await decode(body, encoding)
-        return self._intake.accept(decoded), decoded.decoder
 
     def refused(self, why: Wrong | Busy, sender: Sender = _UNKNOWN) -> None:
         """Log a request that is not taken, and count it; one that is not taken now is counted already."""

@@ -1,4 +1,4 @@
-"""Which records of Kafka to read."""
+"""The settings of the Kafka receiver: brokers, topic and group."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class GrpcServer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cors:
-    """Which web pages may send spans."""
+    """The web pages that may send spans."""
 
     allowed_origins: tuple[Text, ...] = ()
     """Origins such as https://app.example.com; none by default."""

@@ -204,7 +204,7 @@ def _response(
 
 
 async def _expected(request: web.BaseRequest) -> None:
-    """Tell a client that waits for it that it may send the body."""
+    """Answer `100 Continue` to a client that waits for it before it sends the body."""
     expectation = request.headers.get("Expect", "").lower()
     if expectation == "100-continue" and request.version == HttpVersion11:
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")

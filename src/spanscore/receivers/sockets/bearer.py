@@ -1,4 +1,4 @@
-"""Bearer tokens: a file with one a line, which may change while we run."""
+"""Bearer tokens: a file with one token a line, read again when it changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An HTTP/1.1 server that a bad client cannot hurt."""
+"""An HTTP/1.1 server with limits against misbehaving clients."""
 
 from __future__ import annotations
 

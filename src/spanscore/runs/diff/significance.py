@@ -21,7 +21,7 @@ _RESAMPLES: Final = 9_999
 _AT_ONCE: Final = 2_000_000
 """The most numbers in memory at a time."""
 _SEED: Final = 20_261_123
-"""The same runs give the same text."""
+"""Fixed, so that the same runs give the same text."""
 _FEW_CASES: Final = 5
 _SOME: Final = 2
 """The fewest numbers for which a spread is computed."""

@@ -1,4 +1,4 @@
-"""Expectations out of runs that were right."""
+"""Expectations that are learned from correct runs."""
 
 from spanscore.runs.learn.false_alarms import FalseAlarms as FalseAlarms
 from spanscore.runs.learn.false_alarms import false_alarms as false_alarms

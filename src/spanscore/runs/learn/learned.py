@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
 from spanscore.compare.effort import Effort, TooMuchWorkError
@@ -15,9 +14,10 @@ from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
 from spanscore.model import NOT_RECORDED, Score, Skipped, ToolCall, Trajectory
 from spanscore.runs.learn.conduct import learned_budget, learned_loops, learned_recovery, learned_rounds
-from spanscore.runs.learn.evidence import MANY, least, most, needed
+from spanscore.runs.learn.evidence import MANY, least, most
 from spanscore.runs.learn.learned_rules import learned_rules
 from spanscore.runs.learn.noted import Noted, plain
+from spanscore.runs.learn.parallel import overlapping_groups
 from spanscore.runs.learn.schemas import SeenValue, schema_of
 from spanscore.runs.learn.structure import MOST_WORK, counts_by_name, learned_steps, rare_tools
 
@@ -217,11 +217,7 @@ class _Learner:
 
     def _parallel(self) -> None:
         """Mark calls in any order as parallel if they overlap in all runs that make several of them."""
-        for group in list(_groups(self.evaluators["steps"]["steps"])):
-            tools = {name for member in group["any_order"] for name in _tools(plain(member))}
-            several = [run for run in self._runs if sum(name in tools for name in set(run.names)) > 1]
-            if len(several) < needed(len(self._runs)) or not all(_overlap(run, tools) for run in several):
-                continue
+        for group in overlapping_groups(self.evaluators["steps"]["steps"], self._runs):
             group["parallel"] = group.pop("any_order")
             if not self._pass_steps():
                 group["any_order"] = group.pop("parallel")
@@ -294,34 +290,3 @@ def _in_any_order(runs: Sequence[Sequence[str]]) -> list[Any]:
         step = {"repeat": [name], "min": least(counts) if len(counts) == len(runs) else 0, "max": most(counts)}
         steps.append(Noted(step, f"{len(counts)} of {len(runs)} runs"))
     return [{"any_order": steps}] if steps else []
-
-
-def _groups(value: Any) -> Iterable[dict[str, Any]]:
-    """Yield the steps that are groups in any order."""
-    if isinstance(value, Noted):
-        if isinstance(value.value, dict) and "any_order" in value.value:
-            yield value.value
-        yield from _groups(value.value)
-    elif isinstance(value, (list, Mapping)):
-        for each in value.values() if isinstance(value, Mapping) else value:
-            yield from _groups(each)
-
-
-def _tools(step: Any) -> Iterable[str]:
-    if isinstance(step, str):
-        yield step
-    elif isinstance(step, (list, Mapping)):
-        for each in step.values() if isinstance(step, Mapping) else step:
-            yield from _tools(each)
-
-
-def _overlap(run: Trajectory, tools: Iterable[str]) -> bool:
-    """Return whether calls of these tools, but not all calls, were asked for in one turn, or ran at one time."""
-    wanted = frozenset(tools)
-    calls = sorted((call for call in run.calls if call.name in wanted), key=lambda call: call.start_ns)
-    turns = {call.turn for call in run.calls}
-    if len(turns) > 1 and len({call.turn for call in calls}) == 1 and calls[0].turn is not None:
-        return True
-    return all(call.was_timed for call in calls) and all(
-        later.start_ns < earlier.end_ns for earlier, later in pairwise(calls)
-    )

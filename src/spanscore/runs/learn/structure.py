@@ -1,4 +1,4 @@
-"""The steps of an expected trajectory out of runs that were right: what is in order, in any order, optional, repeated.
+"""The steps of an expected trajectory, learned from correct runs: ordered, in any order, optional or repeated.
 
 Runs are taken apart where they allow it: into parts in sequence, parts of which there is one or the other, rounds of
 the same, and parts in any order; then each part by itself. That is how process mining finds trees (S. Leemans, D.
@@ -59,7 +59,7 @@ def learned_steps(
 
 
 def _labelled(runs: Sequence[Sequence[str]]) -> list[Traced]:
-    """Tell the calls of a tool apart where all runs that call it do so equally often."""
+    """Number the calls of a tool if all runs that call it do so equally often."""
     apart = {name for name, seen in counts_by_name(runs).items() if len(set(seen)) == 1 and seen[0] <= _MOST_APART}
     traces = []
     for number, run in enumerate(runs):

@@ -1,4 +1,4 @@
-"""A conversation in memory: its turns, what of it was reported, and what becomes of it."""
+"""A conversation in memory: its turns, the failures that were reported, and its revisions."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class ConversationRevision(NamedTuple):
     turns: tuple[bytes, ...]
     """The content of its turns."""
     number: int
-    """The same for the same turns, and higher with more of them or with later revisions of their traces."""
+    """The number of the revision: equal for equal turns, higher with more turns or later revisions of them."""
     finished: FinishReason | None = None
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Explanations of a conversation's scores name the turns of the calls that they are about."""
+"""Adds the turns of the named calls to the explanations of a conversation's scores."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class TryAgain:
     after_s: float | None = None
     """The wait that the receiver asks for, in seconds."""
     problem: str = field(default="", compare=False)
-    """The same in the words of the system or of the receiver, for people."""
+    """The reason in the words of the system or of the receiver, for people."""
     untrusted: bool = field(default=False, compare=False)
     """The receiver's certificate was refused. A service retries, as it may be replaced; a user should see it."""
 

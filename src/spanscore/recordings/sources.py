@@ -1,0 +1,70 @@
+"""The files that a recording consists of: named one by one, in directories, or standard input."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from spanscore.errors import InputError
+from spanscore.recordings.writer import JSON_SUFFIXES, PROTOBUF_SUFFIXES
+
+STDIN: Final = "-"
+SUFFIXES: Final = (*JSON_SUFFIXES, *PROTOBUF_SUFFIXES)
+"""The files of a directory that are read; each also with .gz. A file named by itself may have any name."""
+
+_MAY_BE_OTHER: Final = (".json", ".json.gz")
+"""The files of a directory that may hold something else than telemetry."""
+
+
+class Source(NamedTuple):
+    """A file of a recording."""
+
+    name: str
+    """As the user wrote it."""
+    path: Path
+    directory: str = ""
+    """The directory by which the user named it; empty for a file that was named itself."""
+
+    @property
+    def may_be_other(self) -> bool:
+        """Whether it is left out if it holds no telemetry: the user did not name it."""
+        return bool(self.directory) and self.name.lower().endswith(_MAY_BE_OTHER)
+
+
+def is_recording(name: str) -> bool:
+    """Return whether a file of this name is read where its directory is."""
+    return name.lower().removesuffix(".gz").endswith(SUFFIXES)
+
+
+def sources(path: str) -> list[Source]:
+    """Return the files that a path names; in a directory those whose names end in one of `SUFFIXES`.
+
+    Raises:
+        InputError: there is no such file, or nothing to read in a directory.
+    """
+    if path == STDIN:
+        return [Source(STDIN, Path(STDIN))]
+    if not os.path.isdir(path):  # noqa: PTH112 - the path is shown as it was written
+        if (why := why_unreadable(path, may_be_pipe=True)) is not None:
+            message = f"cannot read {path!r}: {why}"
+            raise InputError(message)
+        return [Source(path, Path(path))]
+    found: list[Source] = []
+    for folder, folders, names in os.walk(path):
+        folders.sort()
+        files = map(Path(folder).joinpath, filter(is_recording, sorted(names)))
+        found += [Source(str(file), file, path) for file in files]
+    if not found:
+        message = f"nothing to read in {path!r}: no file ends in {', '.join(SUFFIXES)}, or one of these and .gz"
+        raise InputError(message)
+    return found
+
+
+def why_unreadable(path: str, *, may_be_pipe: bool = False) -> str | None:
+    """Return why a file cannot be read; None if it can."""
+    if not os.path.exists(path):  # noqa: PTH110 - the path is shown as it was written
+        return "no such file"
+    if not may_be_pipe and not os.path.isfile(path):  # noqa: PTH113 - as above
+        return "it is no regular file"
+    return None if os.access(path, os.R_OK) else "permission denied"

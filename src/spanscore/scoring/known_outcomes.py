@@ -1,0 +1,64 @@
+"""Outcomes of runs and conversations that are not known completely: some are skipped, as the rest could change them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spanscore.model import ConversationOutline, Outcome, Score, Skipped, Trajectory, pause
+from spanscore.model.outcomes import MendedBy
+from spanscore.scoring.conversations.naming import naming_turns
+
+REFUSED: Final = "a span of this run was refused"
+"""Why an evaluation of a run is skipped that lacks a span or a log record."""
+DROPPED: Final = "a span of this run was dropped: the queue of the agent's process was full"
+"""Why an evaluation of a run is skipped that was too much for the process that it was made in."""
+MISSING: Final = (
+    "a span of this run was not received, though another names it as its parent or holds the result of its call"
+)
+"""Why an evaluation of a run is skipped of which a span was lost before it came here."""
+
+RESUMED: Final = "the run continues after a pause, and its earlier calls are in another trace"
+"""Why a failure that earlier calls could mend is skipped."""
+CONTINUED: Final = "the conversation continues one that was finished, and its earlier turns are no longer known"
+"""Why a failure that earlier turns could mend is skipped."""
+FURTHER: Final = "further turns of the conversation may come"
+"""Why an evaluation of an open conversation is skipped that further turns could change."""
+
+
+def known_of_run(outcome: Outcome, trajectory: Trajectory, unseen: str = RESUMED) -> Outcome:
+    """Return an outcome as far as the run is known.
+
+    Errors stay. Of a run without some of its spans, so do failures that no further call could mend; of one that pauses,
+    failures that no later call could mend; of one that continues after a pause all but failures that earlier calls
+    could mend, which are skipped because of what is `unseen`.
+    """
+    if not isinstance(outcome, Score):
+        return outcome
+    seen = trajectory.completeness
+    refused = DROPPED if seen.spans_dropped else REFUSED if seen.spans_refused else None
+    lacks = refused or (MISSING if seen.spans_missing else None)
+    if lacks is not None and (outcome.passed or outcome.mended_by):
+        return Skipped(lacks)
+    if seen.paused and (outcome.passed or MendedBy.LATER in outcome.mended_by):
+        return Skipped(f"the run {pause(seen.paused)}")
+    if seen.begin_unseen and not outcome.passed and MendedBy.EARLIER in outcome.mended_by:
+        return Skipped(unseen)
+    return outcome
+
+
+def known_of_conversation(outcome: Outcome, trajectory: Trajectory, conversation: ConversationOutline) -> Outcome:
+    """Return an outcome as far as the conversation is known. While further turns may come, it is as if it paused.
+
+    Args:
+        outcome: the outcome.
+        trajectory: the turns, joined.
+        conversation: the turns, and whether there may be others.
+    """
+    if isinstance(outcome, Score) and conversation.unread is not None and (outcome.passed or outcome.mended_by):
+        return Skipped(conversation.unread)
+    known = known_of_run(outcome, trajectory, CONTINUED if conversation.continued else RESUMED)
+    if not isinstance(known, Score):
+        return known
+    if conversation.finished is None and (known.passed or MendedBy.LATER in known.mended_by):
+        return Skipped(FURTHER)
+    return naming_turns(known, conversation)

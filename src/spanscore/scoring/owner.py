@@ -1,0 +1,48 @@
+"""The parts of an engine that its owner provides, and the calls by which the engine notifies it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+from spanscore.contracts.instruments.instrument import Instrument
+from spanscore.model import Trace
+
+Clock: TypeAlias = Callable[[], float]
+"""Seconds that never run backwards."""
+
+Measure: TypeAlias = Callable[[Instrument, float], None]
+
+
+class Listener(Protocol):
+    """Callbacks of an engine."""
+
+    def answered(self) -> None:
+        """Called on any thread after an evaluation elsewhere has ended: `settle` or `work` has something to do."""
+
+    def scored(self, trace: Trace) -> None:
+        """Called after all reports of a trace were emitted, or if it could not be scored."""
+
+    def gave_up(self, trace_id: bytes) -> None:
+        """Called when a run that paused in this trace is waited for no more: further spans will be late."""
+
+
+class _NoListener:
+    """Ignores the calls."""
+
+    def answered(self) -> None: ...
+    def scored(self, trace: Trace) -> None: ...
+    def gave_up(self, trace_id: bytes) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """The parts of an engine that its owner provides."""
+
+    listener: Listener = field(default_factory=_NoListener)
+    measure: Measure = lambda _instrument, _value: None
+    """Records the measurements of its own work."""
+    dropped: Mapping[str, int] = field(default_factory=Counter)
+    """The counts of spans that never reach it, by reason."""

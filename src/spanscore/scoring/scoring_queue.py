@@ -1,0 +1,194 @@
+"""Closed traces and conversations that wait for their scores, and those whose evaluations are not answered yet."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from spanscore.collect.table import TraceTable
+from spanscore.contracts.instruments.own import EVALUATION_DURATION, SCORE_LATENCY, TRACE_SPAN_COUNT
+from spanscore.contracts.instruments.tallies import Tallies
+from spanscore.messages.faults import Faults
+from spanscore.model import Report, Trace
+from spanscore.scoring.conversation_scoring import ConversationScoring
+from spanscore.scoring.conversations.held_conversation import ConversationRevision
+from spanscore.scoring.emission import Emission
+from spanscore.scoring.owner import Clock, Owner
+from spanscore.scoring.pipeline import Pipeline, Scoring
+from spanscore.scoring.run_verdicts import with_verdicts
+from spanscore.scoring.unscored import Unscored
+
+
+class _UnderWay(NamedTuple):
+    scoring: Scoring
+    began: float
+    revision: ConversationRevision | None = None
+    """The conversation that is scored; None for a trace."""
+
+
+class ScoringQueue:
+    """Scores closed traces and emits their reports, in the order in which they were closed. Never blocks by itself.
+
+    A trace is scored when its turn comes. Its reports are emitted when all of its evaluations are answered, and those
+    of the traces before it are emitted.
+
+    Args:
+        pipeline: scores traces; may be replaced later.
+        table: keeps the spans of traces whose runs pause.
+        emission: the emitters.
+        talks: scores conversations, if configured.
+        clock: returns the time in seconds.
+        owner: is notified of scored traces and of answers, and takes measurements.
+        tallies: counts traces that cannot be scored, and verdicts that were revised.
+        faults: logs why a trace cannot be scored.
+    """
+
+    def __init__(  # noqa: PLR0913 - the parts of an engine
+        self,
+        pipeline: Pipeline,
+        table: TraceTable,
+        emission: Emission,
+        talks: ConversationScoring | None,
+        *,
+        clock: Clock,
+        owner: Owner,
+        tallies: Tallies,
+        faults: Faults,
+    ) -> None:
+        self.pipeline = pipeline
+        self.backlog = 0
+        """The number of spans in traces that are closed and wait for their scores."""
+        self.waiting: Final[Counter[bytes]] = Counter()
+        """The number of closings that wait for their scores, by trace."""
+        self.unscored: Final = Unscored(tallies, faults, clock)
+        self._table: Final = table
+        self._emission: Final = emission
+        self._talks: Final = talks
+        self._clock: Final = clock
+        self._owner: Final = owner
+        self._tallies: Final = tallies
+        self._faults: Final = faults
+        self._closed: Final[deque[Trace]] = deque()
+        self._under_way: Final[deque[_UnderWay]] = deque()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether no evaluation is under way."""
+        return not self._under_way
+
+    def not_begun(self) -> list[bytes]:
+        """Return the closed traces that are not scored yet."""
+        return [trace.trace_id for trace in self._closed]
+
+    def put(self, traces: Iterable[Trace]) -> None:
+        """Take in the traces that the table has closed."""
+        for trace in traces:
+            self._closed.append(trace)
+            if trace.trace_id in self._emission.counted_before:
+                self._emission.counted.add((trace.trace_id, trace.revision))
+            self.backlog += len(trace.spans)
+            self.waiting[trace.trace_id] += 1
+        self.unscored.note_lost(self._table, self.pipeline.reader)
+        self._note_given_up()
+
+    def put_conversations(self, revisions: Iterable[ConversationRevision]) -> None:
+        """Begin to score conversations."""
+        if self._talks is not None:
+            for scoring, revision in self._talks.begun(revisions, self.pipeline):
+                self._begin(_UnderWay(scoring, self._clock(), revision))
+
+    def step(self) -> bool:
+        """Emit the reports of a trace, or score one; False if there is nothing to do."""
+        if self._under_way and self._under_way[0].scoring.is_done:
+            self._emit_next()
+        elif self._closed:
+            self._begin_next()
+        else:
+            return False
+        return True
+
+    def score(self, until: float) -> tuple[Report, ...]:
+        """Score closed traces until the time `until`, and return the reports that were emitted."""
+        reports = [*self.settle()]
+        while self._closed and self._clock() < until:
+            self._begin_next()
+            reports += self.settle()
+        return tuple(reports)
+
+    def settle(self) -> tuple[Report, ...]:
+        """Emit the reports whose evaluations are all answered, up to the first that is not."""
+        reports: list[Report] = []
+        while self._under_way and self._under_way[0].scoring.is_done:
+            reports += self._emit_next()
+        return tuple(reports)
+
+    def settle_all(self, timeout_s: float) -> tuple[Report, ...]:
+        """Wait for the evaluations under way, at most so long, and emit their reports."""
+        deadline = self._clock() + timeout_s
+        reports = list(self.settle())
+        while self._under_way and self._under_way[0].scoring.wait(max(0.0, deadline - self._clock())):
+            reports += self.settle()
+        return tuple(reports)
+
+    def emit_all(self) -> None:
+        """Emit the reports of all evaluations under way; those without an answer have failed."""
+        while self._under_way:
+            self._emit_next()
+
+    def _note_given_up(self) -> None:
+        while self._table.past.given_up:
+            self._owner.listener.gave_up(self._table.past.given_up.pop())
+
+    def _wait_no_more(self, trace: Trace) -> None:
+        self.backlog -= len(trace.spans)
+        self.waiting[trace.trace_id] -= 1
+        if not self.waiting[trace.trace_id]:
+            del self.waiting[trace.trace_id]
+
+    def _begin_next(self) -> None:
+        trace = self._closed.popleft()
+        began = self._clock()
+        try:
+            scoring = self.pipeline.begin(trace)
+        except BaseException as error:  # noqa: BLE001 - a fault in one trace must not cost another
+            self._wait_no_more(trace)
+            self._faults.contain(error, "a trace could not be scored")
+            self._tallies.evaluation_errors["", type(error).__name__] += 1
+            self._owner.listener.scored(trace)
+            return
+        finally:
+            if self.pipeline.reader.failures:
+                self.unscored.note_failures(self.pipeline.reader)
+        if scoring.is_paused:
+            self._table.hold(trace)
+            self._note_given_up()
+        self._begin(_UnderWay(scoring, began))
+
+    def _begin(self, under_way: _UnderWay) -> None:
+        self._under_way.append(under_way)
+        if not under_way.scoring.is_done:
+            under_way.scoring.when_answered(self._owner.listener.answered)
+
+    def _emit_next(self) -> tuple[Report, ...]:
+        scoring, began, revision = self._under_way.popleft()
+        if revision is not None:
+            if self._talks is not None:
+                self._talks.emit(scoring, revision)
+            return ()
+        trace = scoring.trace
+        self._wait_no_more(trace)
+        reports = tuple(with_verdicts(trace, scoring.reports(), self._tallies.revised))
+        if trace.spans:
+            self._owner.measure(EVALUATION_DURATION, self._clock() - began)
+            self._owner.measure(TRACE_SPAN_COUNT, len(trace.spans))
+        for report in reports:
+            self.unscored.note_recognised(report)
+            self._emission.emit(report, trace.trace_id)
+        if trace.root_received_at is not None and not trace.revision:
+            self._owner.measure(SCORE_LATENCY, self._clock() - trace.root_received_at)
+        # A closing that is repeated after a restart is a turn already, or was one of a conversation that is finished.
+        if self._talks is not None and not self._emission.is_counted(trace):
+            self.put_conversations(self._talks.joined(trace, reports, self.pipeline, self._clock()))
+        self._owner.listener.scored(trace)
+        return reports
