@@ -19,6 +19,7 @@ from receivers.otlp_requests import corpus_lines, request_of, simple_span
 from reports.page.shown_runs import report_of
 from service.test_live_page import served
 from service.test_page_readers import deaf
+from service.test_pages import pages_served
 from serving import ON_ANY_PORT, Running, eventually, serving
 from spanscore.receivers.sockets.listening import Address
 from spanscore.service.page_readers import PageReaders
@@ -91,7 +92,7 @@ def recorded(running: Running) -> None:
 
 
 def test_what_is_read_stays_where_it_is(running: Running, page: Page) -> None:
-    """While a run is open the list stands still and offers what has come; then, too, the run stays in its place."""
+    """While a run is open the list stands still and offers what has come; then the run stays there, with the focus."""
     recorded(running)
     page.goto(running.pages)
     page.locator("tr.row", has_text="orchestrator").locator(".opener").press("Enter")
@@ -101,18 +102,25 @@ def test_what_is_read_stays_where_it_is(running: Running, page: Page) -> None:
     send(running, *range(1, 51))
     expect(page.get_by_role("button", name="50 new")).to_be_visible()
     assert (6, before) == (page.locator("tr.row").count(), facts.bounding_box())
-    page.get_by_role("button", name="50 new").dispatch_event("click")
+    press(page.get_by_role("button", name="50 new"))
     expect(page.locator("tr.row")).to_have_count(56)
 
     assert before is not None
     assert before == facts.bounding_box()
     assert 1 == page.locator("tr.detail details[open] pre").filter(visible=True).locator("nth=0").count()
-    assert "SUMMARY" == page.evaluate("document.activeElement.tagName")
+    assert "orchestrator" in page.evaluate("document.activeElement.closest('tr.row').textContent")
 
 
 def top(place: Locator) -> int:
     """Return how far an element is below the upper edge of the window."""
     return round(place.evaluate("element => element.getBoundingClientRect().top"))
+
+
+def press(place: Locator) -> None:
+    """Press what is in the window, without that the test scrolls there."""
+    box = place.bounding_box()
+    assert box is not None
+    place.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
 
 
 def test_a_thousand_runs_move_no_opened_run(page: Page) -> None:
@@ -128,7 +136,7 @@ def test_a_thousand_runs_move_no_opened_run(page: Page) -> None:
         new = page.get_by_role("button", name="500 new")
         expect(new).to_be_visible()
         assert (before, 40) == (top(detail), page.locator("tr.row").count())
-        new.click()
+        press(new)
         expect(page.locator("#count")).to_have_text("501 runs")
 
         assert (before, trace) == (top(detail), detail.locator(".mono").first.inner_text())
@@ -227,6 +235,20 @@ def test_after_a_restart_it_is_empty(page: Page) -> None:
             page.locator("tr.row:has(+ tr.detail) .opener").click()
             expect(page.locator("tr.row")).to_have_count(0)
             expect(page.locator("#sentence")).to_have_text(re.compile(r"No run, since \d\d:\d\d UTC\."))
+
+
+def test_another_answer_is_shown_as_that(page: Page) -> None:
+    """For example that of a proxy which no longer knows who is there; what was seen stays."""
+    with served() as server, proxied(server.address, "/") as (url, to), pages_served() as other:
+        server.show(1)
+        page.goto(url)
+        expect(page.locator("#connection")).to_have_text("connected")
+        to.append(other)
+        expect(page.locator("#connection")).to_have_text("the server answers 404, trying again …")
+        to.append(server.address)
+        expect(page.locator("#connection")).to_have_text("connected")
+
+        assert 1 == page.locator("tr.row").count()
 
 
 @contextmanager

@@ -210,6 +210,18 @@ def test_what_deviates_from_expected_steps_is_marked() -> None:
     assert {"missing", "out of order"} & {words for expected, words in marked if expected == "check_policy"}
 
 
+def test_marks_are_on_the_calls_of_the_run() -> None:
+    """Also where calls are left out before evaluating, and on both sides of an alignment."""
+    evaluator = config.build_evaluator("trajectory_match", {"reference": [{"name": "pay", "arguments": {}}]})
+    report = report_of(1, "think", "pay", "refund")
+    (run,) = read([scored(report, match=evaluator.evaluate(report.trajectory.of_calls([1, 2])))])
+
+    assert [(2, "match", "not expected")] == run["story"]["marks"]
+    assert [("pay", 1, ""), ("", 2, "not expected")] == [
+        (expected, call, words) for expected, call, _, words, _ in run["story"]["alignments"]["match"]
+    ]
+
+
 def test_names_that_look_alike_are_escaped() -> None:
     """What was expected and what was called, where nobody could see the difference."""
     evaluator = config.build_evaluator("tool_call_order", {"tool_calls_order": ["caf\u00e9"]})

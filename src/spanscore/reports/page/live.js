@@ -87,6 +87,8 @@ function connected(word, text) {
 document.getElementById("new").addEventListener("click", () => {
   showNewest();
   offerNewest();
+  const place = document.querySelector('.opener[aria-expanded="true"]') || document.getElementById("runs");
+  place.focus({ preventScroll: true }); // the button has gone
 });
 document.getElementById("pause").addEventListener("click", ({ target }) => {
   isPaused = !isPaused;
