@@ -270,14 +270,6 @@ class TestFailedCalls:
         assert 0.0 == value_of(expecting(("a", {})).evaluate(run))
         assert 1.0 == value_of(expecting(("a", {}), include_failed=False).evaluate(run))
 
-    def test_the_others_keep_their_numbers(self) -> None:
-        """A deviation names the place of its call among all calls."""
-        run = Trajectory(calls=(ToolCall(name="a", error="timeout"), ToolCall(name="a"), ToolCall(name="b")))
-        details = details_of(expecting(("a", {}), include_failed=False).evaluate(run))
-
-        assert [("b", 2)] == [(each["tool"], each["call"]) for each in details["deviations"]]
-        assert [1, 2] == [each["call"] for each in details["alignment"]]
-
 
 class TestParameters:
     @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dialects.spans import built_in_reader, exception
-from spanscore.config import build_evaluator, loads
+from spanscore.config import loads
 from spanscore.config import parts as wiring
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.metrics.measurements import measurements
@@ -196,20 +196,6 @@ def test_ignored_tools_are_not_seen() -> None:
         return Skipped(", ".join(call.name for call in trajectory.calls))
 
     assert {"one": Skipped("search")} == outcomes(entry(names, ignores=lambda name: name == "book"))
-
-
-def test_what_deviates_is_named_by_its_place_in_the_run() -> None:
-    """Not by that among the calls that were not ignored: in words, in deviations and beside the expected calls."""
-    evaluator = build_evaluator("trajectory_match", {"reference": [{"name": "pay", "arguments": {}}], "scoring": "f1"})
-    policy = build_evaluator("tool_policy", {"forbidden": ["book"]})
-    entries = [
-        entry(each.evaluate, name, ignores=lambda name: name == "search")
-        for name, each in {"match": evaluator, "policy": policy}.items()
-    ]
-    for score in outcomes(*entries).values():
-        assert isinstance(score, Score)
-        assert "(call 2)" in score.explanation
-        assert {1} == {each["call"] for name in ("deviations", "alignment") for each in score.details.get(name, ())}
 
 
 def test_sampling_is_by_trace_id_and_its_ratio() -> None:

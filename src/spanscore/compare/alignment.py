@@ -7,7 +7,6 @@ from itertools import islice
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from spanscore.compare.matching import Pairs, common_subsequence, positions
-from spanscore.model import ToolCall
 
 LIMIT: Final = 200
 """No alignment, nor any other list in an evaluator's details, is longer."""
@@ -113,26 +112,11 @@ def minding(aligned: Sequence[Aligned], *, missing: bool = True, extra: bool = T
     return [Aligned(*pair[:2], "ignored") if pair.status in unminded else pair for pair in aligned]
 
 
-def entries(
-    aligned: Sequence[Aligned], expected: Sequence[str], actual: Sequence[str], calls: Sequence[ToolCall] = ()
-) -> list[Entry]:
-    """Return an alignment as JSON; if it is too long, folded, and then cut: `whole` returns all of it.
-
-    Args:
-        aligned: pairs of places.
-        expected: names.
-        actual: names.
-        calls: those of `actual`, which may know their index in the whole run.
-    """
-
-    def entry(pair: Aligned) -> Entry:
-        place = pair.actual
-        return _entry(
-            pair, expected, actual, calls[place].index_in_run(place) if calls and place is not None else place
-        )
+def entries(aligned: Sequence[Aligned], expected: Sequence[str], actual: Sequence[str]) -> list[Entry]:
+    """Return an alignment as JSON; if it is too long, folded, and then cut: `whole` returns all of it."""
 
     def listed_whole() -> list[Entry]:
-        return [entry(pair) for pair in aligned]
+        return [_entry(pair, expected, actual) for pair in aligned]
 
     if len(aligned) <= LIMIT:
         return listed_whole()
@@ -140,7 +124,7 @@ def entries(
     listed = [
         _fold(len(run), sum(aligned[place].status == "ignored" for place in run))
         if isinstance(run, range)
-        else entry(aligned[run])
+        else _entry(aligned[run], expected, actual)
         for run in runs
     ]
     end = runs[-1].stop if isinstance(runs[-1], range) else runs[-1] + 1
@@ -184,13 +168,13 @@ def _runs(deviates: Sequence[bool]) -> Iterator[int | range]:
         yield from range(start, following)
 
 
-def _entry(pair: Aligned, expected: Sequence[str], actual: Sequence[str], index: int | None) -> Entry:
+def _entry(pair: Aligned, expected: Sequence[str], actual: Sequence[str]) -> Entry:
     place, call, status = pair
     return {
         "expected": None if place is None else expected[place],
         "actual": None if call is None or status == "order" else actual[call],
         "status": status,
-        "call": index,
+        "call": call,
     }
 
 

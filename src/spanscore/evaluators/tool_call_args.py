@@ -82,11 +82,11 @@ class ToolCallArgs(MatchingEvaluator):
         value = float(hits == len(found)) if self.strict else hits / len(found)
 
         def account() -> Account:
-            return Account(*self._told(found, hits, trajectory.calls), self._deviations(trajectory, names, found, run))
+            return Account(*self._told(found, hits), self._deviations(trajectory, names, found, run))
 
         return self._scored(value, account)
 
-    def _told(self, found: Sequence[int | None], hits: int, calls: Sequence[ToolCall]) -> tuple[str, dict[str, Any]]:
+    def _told(self, found: Sequence[int | None], hits: int) -> tuple[str, dict[str, Any]]:
         explanation = f"{hits} of {len(found)} expected calls were made with "
         explanation += "at least the expected arguments" if self.subset else "exactly the expected arguments"
         explanation += "; strict requires all." if self.strict else "."
@@ -95,7 +95,7 @@ class ToolCallArgs(MatchingEvaluator):
             "explained_tool_calls_args": {
                 label: f"Actual: no call, Expected: {text}, Score: 0.0"
                 if index is None
-                else f"Actual: call {calls[index].index_in_run(index)}, Expected: {text}, Score: 1.0"
+                else f"Actual: call {index}, Expected: {text}, Score: 1.0"
                 for label, text, index in zip(labels, self._texts(), found, strict=True)
             }
         }

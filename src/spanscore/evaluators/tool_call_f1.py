@@ -96,7 +96,7 @@ class ToolCallF1(MatchingEvaluator):
         expected = [self._normalise(call.name) for call in self.reference_tool_calls]
         pairs = sorted(((match.actual, match.reference) for match in matches), key=lambda pair: pair[1])
         aligned = alignment.in_any_order(expected, names, pairs)
-        details["alignment"] = alignment.entries(aligned, expected, names, trajectory.calls)
+        details["alignment"] = alignment.entries(aligned, expected, names)
         # In mode flexible further arguments do not matter.
         differ = differing(self._compiled.wanted, trajectory.calls, run, extra=self.mode == "strict")
         return Account(explanation, details, of_alignment(aligned, expected, trajectory.calls, differ))

@@ -95,10 +95,7 @@ class ToolLoops(CallEvaluator):
                 "totals": {"calls": total, "in_loops": looping},
                 "loops": [
                     {"kind": loop.kind, "tools": [names[index] for index in loop.calls[: loop.length]]}
-                    | {
-                        "calls": [trajectory.calls[each].index_in_run(each) for each in loop.calls[:LIMIT]],
-                        "times": len(loop.calls) // loop.length,
-                    }
+                    | {"calls": list(loop.calls[:LIMIT]), "times": len(loop.calls) // loop.length}
                     for loop in loops[:LIMIT]
                 ],
             }

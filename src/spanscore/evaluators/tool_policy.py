@@ -167,8 +167,7 @@ class _Broken(NamedTuple):
     mended_by: MendedBy
 
     def words(self, calls: Sequence[ToolCall]) -> str:
-        first = next(iter(self.calls), None)
-        by = "" if first is None else f" by {short(calls[first].name)} (call {calls[first].index_in_run(first) + 1})"
+        by = f" by {short(calls[self.calls[0]].name)} (call {self.calls[0] + 1})" if self.calls else ""
         more = f" and {plural(len(self.calls) - 1, 'more call')}" if len(self.calls) > 1 else ""
         return f"{short(self.rule)!r}{by}{more}"
 
@@ -180,7 +179,7 @@ class _Broken(NamedTuple):
     def as_json(self, calls: Sequence[ToolCall]) -> dict[str, Any]:
         shown = self.calls[:LIMIT]
         spans = [span_id.hex() for index in shown if (span_id := calls[index].span_id) is not None]
-        return {"rule": self.rule, "calls": [calls[each].index_in_run(each) for each in shown], "span_ids": spans}
+        return {"rule": self.rule, "calls": list(shown), "span_ids": spans}
 
 
 def _by_calls(run: CalledTools, broken: Sequence[_Broken]) -> tuple[float, str]:

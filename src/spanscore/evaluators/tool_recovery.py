@@ -59,15 +59,10 @@ class ToolRecovery(CallEvaluator):
         value = kept / total if total else 1.0
 
         def account() -> Account:
-            calls = trajectory.calls
             explanation = f"{kept} of {total} failed calls were recovered from." if total else "No call failed."
             details = {
                 "totals": {"failed": total, "recovered": kept},
-                "recovered": [
-                    {"call": calls[index].index_in_run(index), "by": calls[by].index_in_run(by)}
-                    for index, by in recovered.items()
-                    if by is not None
-                ],
+                "recovered": [{"call": index, "by": by} for index, by in recovered.items() if by is not None],
             }
             deviations = [
                 Deviation.at("rule", index, trajectory.calls, expected=_RECOVERED, sentence=_LOST, why=_LOST)

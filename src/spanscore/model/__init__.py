@@ -148,12 +148,6 @@ class Trajectory:
         calls = (*self.calls[:place], *earlier, *self.calls[place:])
         return replace(self, calls=calls, completeness=self.completeness.of(calls))
 
-    def of_calls(self, indexes: Iterable[int]) -> Trajectory:
-        """Return the same with only some of its calls, which know their index among all calls."""
-        made = ((index, self.calls[index]) for index in indexes)
-        calls = tuple(replace(call, index=call.index_in_run(index)) for index, call in made)
-        return replace(self, calls=calls)
-
     @classmethod
     def from_calls(cls, calls: Iterable[Mapping[str, Any]]) -> Trajectory:
         """Build a trajectory by hand.

@@ -39,12 +39,6 @@ class ToolCall:
     restored: bool = False
     """Whether the call was made before a pause, in an earlier trace: a model of this trace was sent it with its result.
     It has no span and no times."""
-    index: int | None = field(default=None, compare=False)
-    """Its index among all calls of the run, where some of these are left out; else None."""
-
-    def index_in_run(self, place: int) -> int:
-        """Return its index among all calls of the run; `place` is that among the calls that are evaluated."""
-        return place if self.index is None else self.index
 
     @property
     def error_without_content(self) -> str | None:

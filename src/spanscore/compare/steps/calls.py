@@ -68,8 +68,7 @@ class StepCalls:
                 call = self._calls[index]
                 is_known = call.turn is not None or (together == "parallel" and has_times(call))
                 if not is_known and not wanted.isdisjoint(self._takers[index]):
-                    where = f"{short(call.name)!r} (call {call.index_in_run(index) + 1})"
-                    return f"{what} for {where}, which may take a {together!r} step"
+                    return f"{what} for {short(call.name)!r} (call {index + 1}), which may take a {together!r} step"
         return None
 
     def aligned(self, graph: Graph, *, by_name: bool = False) -> StepAlignment:
