@@ -13,7 +13,10 @@ from typing import Final
 from spanscore.collect.held_trace import DropReason
 from spanscore.collect.remembered import GivenUp, LateReason
 from spanscore.contracts.instruments.instrument import (
+    FAIL_REASON,
+    FAIL_REASONS,
     OUTCOME,
+    RUNS,
     SCORE,
     SCORE_INSTRUMENTS,
     SWITCHABLE,
@@ -34,6 +37,7 @@ from spanscore.contracts.instruments.own import (
 )
 from spanscore.messages.printable import MAX_LABEL_CHARS
 from spanscore.metrics.exposition import prometheus_label, prometheus_name
+from spanscore.metrics.fail_reasons import ADMITTING_RUN, MOST_ADMITTED, MOST_COUNTED
 from spanscore.metrics.measurements import OTHER_ERROR
 from spanscore.metrics.series import MAX_NAMES, MAX_SERIES, OTHER
 from spanscore.model import CloseReason
@@ -70,6 +74,15 @@ pages in the OpenMetrics format only.
 `{OUTCOME}` is `pass`, `fail`, `skipped` (too little was recorded to evaluate) or `failed` (the evaluator
 raised an exception, took too long, or returned no valid outcome). `error.type` is there for failed calls only: the
 one of the call's span, or else the type of its exception; `{OTHER_ERROR}` where the spans name none.
+
+`{FAIL_REASONS.name}` counts each failing run of `{RUNS.name}` once for each of its [reasons](../report.md#reasons).
+The first {ADMITTING_RUN - 1} runs of a reason count as `{OTHER}`; from then on it is a value of `{FAIL_REASON}`.
+
+- For this, the runs of the {MOST_COUNTED:,} reasons are counted that were seen last.
+- At most {MOST_ADMITTED} reasons have a value at once. If a further one is to get a value, the reason that was not seen
+  for longest gives way, if it was not seen for an hour: its series stays and does not grow. Else the further reason
+  counts as `{OTHER}`.
+- After a restart of the process, both begin again.
 
 {_SWITCHABLE} are metrics of the GenAI semantic conventions: name, unit, boundaries and attributes
 are those of `open-telemetry/semantic-conventions-genai` at commit `048366ea40c59a587e88367b110ad56f5de4b736`; the
@@ -133,6 +146,7 @@ _REFUSED: Final[Mapping[str, str]] = {
     Refusal.TOO_MANY_FIELDS: "it is larger than 1 MiB and has more than 1,500,000 fields",
     Refusal.TOO_MANY_VALUES: "the spans before it have the 1,048,576 values that a request may have",
     Refusal.MALFORMED: "it is no OTLP span",
+    Refusal.UNKNOWN_FIELD: "always 0: a resource or scope has only unknown fields, so that its spans are not known",
 }
 _UNREAD: Final[Mapping[str, str]] = {
     Unread.OTHER_EVENT: "no dialect reads events of its name",

@@ -75,7 +75,7 @@ def take_report() -> None:
         address = _report(Path(directory)).as_uri()
         _take(browser, address, "report-light", "light")
         _take(browser, address, "report-dark", "dark")
-        _take(browser, address, "report-run", "light", run="refund-2 #1")
+        _take(browser, address, "report-run", "light", run="case-2 #1")
         with _live() as address:
             _take(browser, address, "report-live", "dark")
         browser.close()
@@ -86,7 +86,7 @@ def _report(directory: Path) -> Path:
     runs, page = directory / "runs.jsonl", directory / "report.html"
     for number in range(_REPEATS):
         more = ["--append"] if number else []
-        agent = [sys.executable, "-m", "spanscore.cli.demo_agent.agent"]
+        agent = [sys.executable, "-m", "spanscore.cli.demo_agent.agent", "--customers"]
         named = {"OTEL_SERVICE_NAME": "refunds"}
         command = [*SPANSCORE, "record", "-o", str(runs), *more, "--", *agent]
         subprocess.run(command, check=True, env={**os.environ, **named}, capture_output=True)

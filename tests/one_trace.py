@@ -64,6 +64,14 @@ def counted_runs(page: str) -> dict[str, int]:
     }
 
 
+def counted_reasons(page: str) -> dict[str, int]:
+    """Return the failing runs by reason, from a page for Prometheus."""
+    found = re.findall(
+        r'^spanscore_fail_reasons_total\{.*spanscore_fail_reason="(.*?)".*\} ([0-9.]+)', page, re.MULTILINE
+    )
+    return {reason: int(float(count)) for reason, count in found}
+
+
 def _requests(name: str, trace_id: str, as_id: str) -> Iterator[bytes]:
     for line in corpus_lines(name):
         for resource in json.loads(line)["resourceSpans"]:

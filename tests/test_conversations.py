@@ -95,15 +95,34 @@ def test_the_table(recording: str, rules: str, capsys: pytest.CaptureFixture[str
 
     assert "refund conversation bad, 2 turns 3 tool calls" in told
     assert "(call 3). Call 3 is call 1 of turn 2." in told
-    assert "8 trajectories, 6 tool calls, 1 failing" in told
+    assert told.endswith("5 trajectories, 6 tool calls, 3 conversations, 1 failing conversation")
 
 
 @pytest.mark.parametrize("form", ["junit", "html", "markdown"])
 def test_reports_for_people(recording: str, rules: str, tmp_path: Path, form: str) -> None:
-    """Each names the conversation."""
+    """Each names the conversation, and the last two count conversations apart from runs."""
     file = tmp_path / "report"
     main(["score", recording, "--config", rules, f"--{form}", str(file)])
-    assert "conversation bad, 2 turns" in file.read_text()
+    told = file.read_text()
+    assert "conversation bad, 2 turns" in told
+    counts = {
+        "junit": 'tests="6"',
+        "html": "None of 5 runs was evaluated. 1 of 3 conversations failed.",
+        "markdown": "spanscore: failed: 5 runs and 3 conversations, 1 failed",
+    }
+    assert counts[form] in told
+
+
+def test_the_reasons_of_runs_and_conversations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each is a share of its own kind."""
+    rules = tmp_path / "spanscore.yaml"
+    rules.write_text(f"{RULES}  never: {{type: tool_policy, forbidden: [look]}}")
+    main(["score", recorded(tmp_path / "turns.jsonl", *TURNS, key=KEY), "--config", str(rules)])
+    head, columns, first, second, *_ = capsys.readouterr().out.splitlines()
+
+    assert "3 of 5 runs failed, 1 of 3 conversations failed, for 2 reasons" == head
+    assert "count" == columns.split()[0]
+    assert [["3", "60.0", "%", "never:"], ["1", "33.3", "%", "once:"]] == [each.split()[:4] for each in (first, second)]
 
 
 def test_only_some_runs(recording: str, rules: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -192,3 +211,51 @@ def traced(add: Any) -> tuple[Any, ...]:
                     pass
     provider.shutdown()
     return exported.get_finished_spans()
+
+
+@pytest.fixture
+def failing(tmp_path: Path) -> str:
+    """Return a recording of two conversations that fail alike: one in its second turn, the other in its third."""
+    runs = [("one", "look", "refund"), ("one", "refund"), ("two", "look"), ("two", "refund"), ("two", "look", "refund")]
+    return recorded(tmp_path / "failing.jsonl", *runs, key=KEY)
+
+
+def test_reasons_name_the_turn(
+    failing: str, rules: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The text is the same for each conversation. The turn stands beside it, with the id of its trace."""
+    monkeypatch.setenv("COLUMNS", "160")
+    files = {form: tmp_path / form for form in ("json", "reasons", "markdown", "junit")}
+    outputs = [text for form, path in files.items() for text in (f"--{form}", str(path))]
+    assert 1 == main(["score", failing, "--config", rules, *outputs])
+    text, second, third = "once: refund breaks max_calls_per_tool: refund: 1", f"{2:032x}", f"{5:032x}"
+    reports = [json.loads(each) for each in files["json"].read_text().splitlines()]
+    (row,) = [json.loads(each) for each in files["reasons"].read_text().splitlines()]
+
+    assert (text, 2, second, 1, "one") == tuple(
+        row[key] for key in ("reason", "runs", "trace_id", "turn", "conversation_id")
+    )
+    assert [[text], [text]] == [each["reasons"] for each in reports if each["verdict"] == "fail"]
+    deviations = [each["outcomes"]["once"]["details"]["deviations"] for each in reports if each["verdict"] == "fail"]
+    assert [(2, 1), (3, 2)] == [(row["call"], row["turn"]) for rows in deviations for row in rows]
+    told = capsys.readouterr().out
+    assert "first in turn 2 of conversation one" in told
+    assert second in told.partition("first in turn")[0]
+    assert f"<br>first in turn 2 of conversation one | refund | `{second}` |" in files["markdown"].read_text()
+    properties = files["junit"].read_text()
+    for turn, trace_id in ((2, second), (3, third)):
+        value = f'value="turn {turn}, trace {trace_id}"'
+        assert (
+            f'name="spanscore.fail_reason" value="{text}" /><property name="spanscore.fail_turn" {value}' in properties
+        )
+
+
+def test_a_reason_without_a_call_has_no_turn(recording: str, tmp_path: Path) -> None:
+    """Nothing names a turn of a call that was not made."""
+    rules, reasons = tmp_path / "rules.yaml", tmp_path / "reasons.jsonl"
+    rules.write_text("conversations: {}\nevaluators: {r: {type: tool_policy, over: conversation, required: [ask]}}")
+    assert 1 == main(["score", recording, "--config", str(rules), "--reasons", str(reasons)])
+    (row,) = [json.loads(each) for each in reasons.read_text().splitlines()]
+
+    assert (3, f"{3:032x}") == (row["runs"], row["trace_id"])
+    assert not {"turn", "conversation_id"} & row.keys()

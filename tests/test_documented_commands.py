@@ -245,7 +245,7 @@ def _learns(script: str, directory: Path) -> None:
 def _demonstrates(script: str, directory: Path) -> None:
     status, told, complained = finished(f"cd {ROOT} && {script}", directory)
     assert 0 == status, complained
-    assert "8 trajectories, 27 tool calls, 5 failing" in told
+    assert "12 trajectories, 38 tool calls, 5 failing trajectories, 1 conversation, 1 failing conversation" in told
 
 
 RUNS = (

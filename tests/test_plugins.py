@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import spanscore
+from cli.recorded_runs import recorded
 from serving import Reports, eventually, serving
 from spanscore.cli import main
 from spanscore.config import describe, json_schema, loads, reference
@@ -210,18 +211,36 @@ def test_claim_of_a_built_in(install: Install) -> None:
     assert f"c.yaml:1:24 evaluators.a.type: {message}" == str(caught_in_file.value)
 
 
-def test_dialect_that_cannot_be_loaded(install: Install) -> None:
-    """A dialect that cannot be loaded is an error of the configuration, unless it is disabled there."""
+def test_dialect_that_cannot_be_loaded(install: Install, caplog: pytest.LogCaptureFixture) -> None:
+    """A warning names it, unless it is disabled, and the others are in use."""
     install("broken", {"spanscore.dialects": {"broken": "absent_module:Broken"}})
+    found = loads("", "c.yaml", Path()).dialects
 
-    with pytest.raises(spanscore.ConfigError) as caught:
-        loads("", "c.yaml", Path())
-
-    assert (
-        "c.yaml:1:1 dialects: dialect 'broken' of broken 1.0 (entry point broken = absent_module:Broken) cannot be "
-        "loaded: ModuleNotFoundError: No module named 'absent_module'; disable it, or uninstall it" == str(caught.value)
+    assert "Mcp" in {type(each).__name__ for each in found}
+    (told,) = caplog.messages
+    assert told == (
+        "dialect 'broken' of broken 1.0 (entry point broken = absent_module:Broken) cannot be loaded: "
+        "ModuleNotFoundError: No module named 'absent_module'; no span is read by it"
     )
-    loads("dialects: {disabled: [broken]}", "c.yaml", Path())
+    caplog.clear()
+    assert len(found) == len(loads("dialects: {disabled: [broken]}", "c.yaml", Path()).dialects)
+    assert [] == caplog.messages
+
+
+def test_plug_ins_that_cannot_be_loaded_cost_only_themselves(
+    install: Install, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Commands that do not name them work; the schema and the reference have all others."""
+    kinds = ("dialects", "evaluators", "receivers", "emitters")
+    install("broken", {f"spanscore.{kind}": {f"broken_{kind}": "absent_module:Broken"} for kind in kinds})
+    file = recorded(tmp_path / "runs.jsonl", ("a", "x"))
+
+    for command in (["list"], ["schema"], ["schema", "--reference"], ["score", file], ["explain", file]):
+        assert 0 == main(command)
+    told = capsys.readouterr()
+    assert all(f"broken_{kind} " in told.out for kind in kinds)
+    assert "tool_call_order" in told.out
+    assert "Traceback" not in told.err
 
 
 @pytest.mark.parametrize(

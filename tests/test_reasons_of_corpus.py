@@ -11,15 +11,20 @@ import yaml
 
 from corpora import CORPUS, NAMES
 from dialects.spans import built_in_log_names
+from evaluators.test_places import check_places
 from spanscore import config as configuration
 from spanscore.config import parts as wiring
-from spanscore.model import NOT_RECORDED, Report, Trace, Trajectory
+from spanscore.model import NOT_RECORDED, Report, Score, Trace, Trajectory
 from spanscore.recordings.files import Recording
 from spanscore.reports.reasons import reasons
 from spanscore.runs import offline
 
 EVALUATORS: Final[dict[str, dict[str, Any]]] = {
-    "args": {"type": "tool_call_args", "tool_calls": [{"name": "book_hotel", "args": {"city": "Nowhere", "x": 1}}]},
+    "args": {
+        "type": "tool_call_args",
+        "tool_calls": [{"name": "book_hotel", "args": {"city": "Nowhere", "x": 1}}],
+        "ignore_tools": ["lookup_*"],
+    },
     "accuracy": {"type": "tool_call_accuracy", "expected": [{"name": "book_hotel", "input": {"city": "Nowhere"}}]},
     "budget": {"type": "run_budget", "tool_calls": 0, "duration_s": 0, "output_tokens": 0},
     "count": {"type": "tool_call_count", "tool_calls_count": {"book_hotel": 0, "charge_card": [">", 1]}},
@@ -27,10 +32,20 @@ EVALUATORS: Final[dict[str, dict[str, Any]]] = {
     "f1": {"type": "tool_call_f1", "reference_tool_calls": [{"name": "book_hotel", "arguments": {"city": "Nowhere"}}]},
     "health": {"type": "tool_call_trajectory", "max_consecutive_same_tool": 0, "max_latency_p95_ms": 0},
     "loops": {"type": "tool_loops", "identical": 2},
-    "match": {"type": "trajectory_match", "reference": [{"name": "lookup_policy"}, {"name": "book_hotel"}]},
+    "match": {
+        "type": "trajectory_match",
+        "reference": [{"name": "lookup_policy"}, {"name": "book_hotel"}],
+        "include_failed": False,
+    },
     "order": {"type": "tool_call_order", "tool_calls_order": ["charge_card", "book_hotel"], "strict": True},
     "output": {"type": "tool_call_output", "tool_outputs": [{"name": "book_hotel", "output": {"id": 1}}]},
-    "policy": {"type": "tool_policy", "forbidden": ["book_*"], "max_calls": 1, "required": ["ask"]},
+    "policy": {
+        "type": "tool_policy",
+        "forbidden": ["book_*"],
+        "max_calls": 1,
+        "required": ["ask"],
+        "ignore_tools": ["l*"],
+    },
     "provenance": {"type": "argument_provenance", "derived": 0},
     "recovery": {"type": "tool_recovery", "within": 1},
     "schema": {"type": "tool_arguments_schema"},
@@ -100,6 +115,9 @@ def test_reasons_are_the_same_with_content_and_without(tmp_path: Path) -> None:
         assert [] == [text for text in content(shown) if text in told]
         names = shown.trajectory.names
         assert all(each.call is None or names[each.call] in each.text for each in found)
+        for evaluation in shown.evaluations:
+            if isinstance(evaluation.outcome, Score):
+                check_places(evaluation.outcome, shown.trajectory)
     assert len(both.pairs) > 1_000
     assert failing == EVALUATORS.keys()
     assert not [text for text in distinct if text.endswith((": failed", "the threshold")) or len(text) > 128]

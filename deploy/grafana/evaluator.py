@@ -69,7 +69,7 @@ def _numbers(made: dashboard.Dashboard) -> None:
     made.with_panel(number(Says("Mean score", "", _NOTHING), average, unit=SHARE, judged=True))
     said = Says("Skipped", "Too little was recorded to evaluate.", _NOTHING)
     made.with_panel(number(said, share(skipped, everything), unit=SHARE))
-    said = Says("Evaluator errors", "Evaluations in which it went wrong itself.", _NOTHING)
+    said = Says("Evaluator errors", "Evaluations that failed because of an error in the evaluator.", _NOTHING)
     made.with_panel(number(said, f"round({or_none(broken, everything)})"))
 
 
@@ -80,7 +80,7 @@ def _outcomes(made: dashboard.Dashboard) -> None:
     said = Says("Pass rate", "Of all agents, and of the four worst of the time range.", _NOTHING)
     made.with_panel(lines(said, (ALL, _passing("", MOVING)), *worst, unit=SHARE))
     outcomes: Query = (OUTCOME, step(_COUNT, EVALUATION, "spanscore_outcome"))
-    said = Says("Outcomes", "skipped: too little was recorded. evaluator error: it went wrong itself.", _NOTHING)
+    said = Says("Outcomes", "skipped: too little was recorded. evaluator error: it failed to evaluate.", _NOTHING)
     made.with_panel(bars(said, outcomes))
     most = f"topk(10, {increase(_COUNT, _FAILED, _AGENT, RANKED)} > 0)"
     said = Says("Failing runs", "Of the ten agents with the most of them.", NONE_FAILED)
@@ -127,5 +127,5 @@ def _scores(made: dashboard.Dashboard) -> None:
     low, middle = (quantile(which, _SCORE, EVALUATION) for which in (0.1, 0.5))
     made.with_panel(lines(said, ("p10", low), ("p50", middle), unit=SHARE))
     errors = increase("spanscore_evaluation_errors_total", 'gen_ai_evaluation_name=~"$evaluator"', "error_type")
-    said = Says("Evaluator errors by type", "It went wrong itself.", "None: this evaluator did not go wrong.")
+    said = Says("Evaluator errors by type", "It failed to evaluate.", "None: this evaluator had no error.")
     made.with_panel(ranking(said, ("errors", f"topk(10, round({errors}) > 0)")).span(24).height(6))

@@ -84,8 +84,8 @@ def _losses(made: dashboard.Dashboard) -> None:
         bars(
             Says(
                 "Failures of exporters, evaluator errors",
-                "What an exporter missed, and evaluations in which the evaluator itself went wrong.",
-                "None: no exporter failed, and no evaluator went wrong.",
+                "What an exporter failed to send, and evaluations in which the evaluator had an error.",
+                "None: no exporter failed, and no evaluator had an error.",
             ),
             *_most(export, failures, f"spanscore_emitter, {reason}", 6),
             *_most(evaluator, errors, "gen_ai_evaluation_name, error_type", 6),

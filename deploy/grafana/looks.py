@@ -93,5 +93,11 @@ def legend(*calculations: str) -> common.VizLegendOptions:
     return made.display_mode(model_of_looks.LegendDisplayMode.LIST)
 
 
+def totals() -> common.VizLegendOptions:
+    """Return a legend for long names: a line for each series, the largest total first."""
+    made = legend("sum").display_mode(model_of_looks.LegendDisplayMode.TABLE)
+    return made.sort_by("Total").sort_desc(sort_desc=True)
+
+
 def _colour(mode: str, colour: str) -> model.DynamicConfigValue:
     return model.DynamicConfigValue(id_val="color", value={"mode": mode, "fixedColor": colour})

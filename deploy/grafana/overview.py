@@ -9,7 +9,7 @@ from grafana_foundation_sdk.builders import dashboard, table
 import itself
 import tools
 from boards import EVALUATOR, FIRING, NONE_FAILED, OVERVIEW, board, link
-from looks import ALL, OUTCOME, RED, SHARE, Says
+from looks import ALL, OUTCOME, RED, SHARE, Says, totals
 from panels import Query, bars, distribution, failures, history, lines, number
 from promql import (
     DECIDED,
@@ -33,8 +33,10 @@ from tables import found_traces, ranking
 _SCORE: Final = "gen_ai_evaluation_score"
 _RUNS: Final = "spanscore_runs_total"
 _COUNT: Final = "spanscore_evaluations_total"
+_REASONS: Final = "spanscore_fail_reasons_total"
 
 _AGENT: Final = "gen_ai_agent_name"
+_REASON: Final = "spanscore_fail_reason"
 _IN_SERVICE: Final = f"service_name, {_AGENT}"
 _PAIR: Final = f"{_AGENT}, gen_ai_evaluation_name"
 
@@ -69,7 +71,7 @@ def _numbers(made: dashboard.Dashboard) -> None:
     made.with_panel(number(said, mean(_SCORE, EVALUATION, window=WHOLE), unit=SHARE, judged=True))
     said = Says("Skipped evaluations", "Too little was recorded to evaluate.", _NO_EVALUATIONS)
     made.with_panel(number(said, share(skipped, everything), unit=SHARE))
-    said = Says("Evaluator errors", "Evaluations in which the evaluator itself went wrong.", _NO_EVALUATIONS)
+    said = Says("Evaluator errors", "Evaluations that failed because of an error in the evaluator.", _NO_EVALUATIONS)
     made.with_panel(number(said, f"round({or_none(broken, everything)})"))
 
 
@@ -88,6 +90,15 @@ def _runs(made: dashboard.Dashboard) -> None:
     most = f"topk(10, {increase(_RUNS, failed, _AGENT, RANKED)} > 0)"
     said = Says("Failing runs", "Of the ten agents with the most of them.", NONE_FAILED)
     made.with_panel(failures(said, ("{{gen_ai_agent_name}}", of(step(_RUNS, failed, _AGENT), _AGENT, most))))
+    most = f"topk(10, {increase(_REASONS, RUN, _REASON, RANKED)} > 0)"
+    said = Says(
+        "Failing runs by reason",
+        "Of the ten reasons with the most of them. A run with several reasons counts for each; _other are the first "
+        "four runs of each reason, and reasons beyond 80.",
+        NONE_FAILED,
+    )
+    by_reason: Query = ("{{spanscore_fail_reason}}", of(step(_REASONS, RUN, _REASON), _REASON, most))
+    made.with_panel(failures(said, by_reason).height(14).legend(totals()))
     said = Says(
         "Runs that wait for approval",
         "Traces that end with a pause, and traces that continue after one. The difference waits, or was given up.",

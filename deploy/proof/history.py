@@ -16,6 +16,7 @@ from spanscore.contracts.instruments.instrument import (
     AGENT_TOOL_CALLS,
     CONSECUTIVE_SAME,
     EVALUATIONS,
+    FAIL_REASONS,
     RUNS,
     RUNS_PAUSED,
     RUNS_RESUMED,
@@ -101,6 +102,8 @@ class History:
             self._page.record(RUNS_PAUSED, 1, (agent, service))
             self._page.record(RUNS_RESUMED, int(at_s % 240 > 0), (agent, service))
         guilty = self._random.sample(EVALUATORS, k=self._random.choice((1, 1, 2))) if failing else ()
+        for name in guilty:
+            self._page.record(FAIL_REASONS, 1, (f"{name}: {_reason(name, agent)}", agent, service))
         for name in EVALUATORS:
             self._evaluate(name, agent, service, "fail" if name in guilty else "skipped" if word == "none" else "pass")
         self._call(agent, service, trouble)
@@ -146,6 +149,19 @@ class History:
             page.record(own["spanscore.export.failures"], 1, ("otlp", "unavailable"))
         for name, values, number in _GAUGES:
             _observe(page, own[name], values, number + self._random.randrange(5))
+
+
+def _reason(evaluator: str, agent: str) -> str:
+    """Return why runs of an agent fail an evaluator."""
+    tool, before = (TOOLS[(3 * AGENTS.index(agent) + place) % len(TOOLS)] for place in (0, 1))
+    return {
+        "arguments": f"{tool}.customer_id: other value",
+        "budget": "exceeds duration_s",
+        "health": f"{tool} failed: HTTPError",
+        "order": f"{tool} was called out of order",
+        "policy": f"{tool} breaks must_precede: {before}, {tool}",
+        "trajectory": f"{tool} was not called",
+    }[evaluator]
 
 
 _GAUGES: Final = (

@@ -16,7 +16,7 @@ from shipped import placed
 
 SERVICE: Final = "refunds"
 RUNS: Final = 8
-"""How many conversations the sample agent holds."""
+"""How many test cases the sample agent runs."""
 
 _LISTENERS: Final = (
     *("grpc", "http", "scored"),  # the Collector
@@ -105,7 +105,7 @@ class Stack:
         self.running.wait_for("Prometheus is ready", lambda: get(f"http://{at['prometheus']}/-/ready"))
 
     def run_agent(self) -> None:
-        """Let the sample agent hold its conversations; it sends to the Collector."""
+        """Let the sample agent run its test cases; it sends to the Collector."""
         environment = {"OTEL_SERVICE_NAME": SERVICE, "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{self.at['http']}"}
         self.running.start("agent", [sys.executable, "-m", "spanscore.cli.demo_agent.agent"], environment)
 

@@ -3,6 +3,7 @@
 SpanscoreError
 ├── ConfigError        a configuration or an evaluator's parameters are wrong
 │   └── PluginError    a plug-in cannot be loaded, or two claim one name
+│       └── PluginLoadError    its import fails
 ├── InputError         recorded telemetry cannot be read
 ├── OutputError        an exporter cannot be started
 ├── RefusedError       a request cannot be used
@@ -22,6 +23,10 @@ class ConfigError(SpanscoreError):
 
 class PluginError(ConfigError):
     """A plug-in cannot be loaded, or two plug-ins claim one name. The message names the distribution."""
+
+
+class PluginLoadError(PluginError):
+    """The import of a plug-in fails. It costs nothing but itself where nobody asks for it by name."""
 
 
 class InputError(SpanscoreError):

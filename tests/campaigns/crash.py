@@ -8,6 +8,11 @@ SIGKILL at a random moment, also while the receiver starts. Some leave half of a
 trace must have been scored once, with all of its tool calls: none lost, none twice. After each start that is not killed
 at once, the receiver's own counts must add up. With `--durability both` each start has the other one, and goes on with
 what was stored before.
+
+One trace in five pauses for an approval and continues after its pause was scored, and two in three are turns of a
+conversation. A turn must be in the last report of one conversation, with all of its calls. With `--idle 50ms`, for
+which the default is an hour, conversations are finished all the time: a kill may then cost the last report of one,
+which is never written twice.
 """
 
 from __future__ import annotations
@@ -27,11 +32,11 @@ import threading
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -42,6 +47,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 from spanscore.storage import records
 
 DEADLINE_S: Final = 120.0
+LONG: Final = "1h"
+"""The idle time in which no conversation is finished."""
 
 _DURABILITIES: Final = ("crash", "power")
 _CLIENTS: Final = 4
@@ -50,12 +57,21 @@ _IN_LOGS: Final = 0.4
 ROOT_ID: Final = b"\0" * 7 + b"\1"
 _KILLED_AT_START: Final = 0.15
 _LONGEST_LIFE_S: Final = 0.25
+_PAUSING: Final = 5
+"""One trace in so many pauses."""
+_WAITING, _EXECUTED, _SECOND_ROOT = 100, 101, 102
+_TURNS: Final = 8
+"""A conversation is of so many traces at most."""
 _CONFIGURATION: Final = """
 receivers: {{otlp: {{protocols: {{http: {{endpoint: "127.0.0.1:{http}"}}}}}}}}
 exporters: {{jsonl: {{path: scores.jsonl}}, prometheus: {{endpoint: "127.0.0.1:{pages}"}}}}
 traces: {{decision_delay: 50ms, trace_timeout: 10m}}
 storage: {{durability: {durability}, directory: state, max_size: 64MiB}}
 telemetry: {{log_level: warning}}
+conversations: {{idle: {idle}, max_bytes: 8MiB}}
+evaluators:
+  health: {{type: tool_call_trajectory}}
+  never: {{type: tool_policy, over: conversation, forbidden: [delete_order]}}
 """
 
 
@@ -65,6 +81,35 @@ class Ports(NamedTuple):
     http: int
     pages: int
     grpc: int = 0
+
+
+@dataclass
+class Turns:
+    """What became of the turns of conversations."""
+
+    finished: int = 0
+    """Last reports of conversations."""
+    repeated: int = 0
+    """Turns in the last report of a second conversation."""
+    in_part: int = 0
+    """Turns without some of their calls in the last report."""
+    lost: int = 0
+    """Turns in no last report."""
+
+    @classmethod
+    def of(cls, reports: Iterable[Mapping[str, Any]], expected: Mapping[str, int]) -> Turns:
+        """Return what became of the turns with so many calls at least, by their trace ids."""
+        found = cls()
+        times: Counter[str] = Counter()
+        for report in reports:
+            if report["unit"] == "conversation" and report["finished"]:
+                found.finished += 1
+                for turn in report["turns"]:
+                    times[turn["trace_id"]] += 1
+                    found.in_part += turn["tool_calls"] < expected.get(turn["trace_id"], 0)
+        found.repeated = sum(count - 1 for count in times.values())
+        found.lost = len(expected.keys() - times)
+        return found
 
 
 @dataclass
@@ -85,11 +130,16 @@ class Outcome:
     """Evaluations with an id that was there before."""
     unbalanced: int = 0
     """Starts after which the receiver's counts did not add up."""
+    pauses: int = 0
+    """Runs that were scored as pausing, before they were whole."""
+    turns: Turns = field(default_factory=Turns)
+    idle: str = ""
 
     @property
     def failed(self) -> bool:
         """Whether a promise was broken."""
-        return bool(self.lost or self.repeated or self.unbalanced)
+        broken = self.lost or self.repeated or self.unbalanced or self.turns.repeated or self.turns.in_part
+        return bool(broken or (self.idle == LONG and self.turns.lost))
 
 
 class Receiver:
@@ -106,9 +156,9 @@ class Receiver:
         self._context.set_forkserver_preload(["spanscore.cli.serve", "spanscore.service.service", "spanscore.config"])
         self._process = self._context.Process(target=_serve, args=(self._configuration, self._log))
 
-    def start(self, durability: str) -> None:
+    def start(self, durability: str, idle: str = LONG) -> None:
         """Start it."""
-        self._configuration.write_text(self._text.format(**self.ports._asdict(), durability=durability))
+        self._configuration.write_text(self._text.format(**self.ports._asdict(), durability=durability, idle=idle))
         self._process = self._context.Process(target=_serve, args=(self._configuration, self._log))
         self._process.start()
 
@@ -138,11 +188,13 @@ class Receiver:
         assert self._process.exitcode == 0, self._log.read_text()
 
     def counts(self) -> Counter[str]:
-        """Return the receiver's own counts of spans, reasons added up."""
+        """Return the receiver's own counts of spans, reasons added up, and of conversations that are open."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.ports.pages}/metrics", timeout=DEADLINE_S) as page:
             text = page.read().decode()
         counts: Counter[str] = Counter()
-        for name, number in re.findall(r"^spanscore_spans_(\w+?)(?:_total)?(?:\{.*\})? (\S+)$", text, re.MULTILINE):
+        for name, number in re.findall(
+            r"^spanscore_(?:spans|conversations)_(\w+?)(?:_total)?(?:\{.*\})? (\S+)$", text, re.MULTILINE
+        ):
             counts[name] += int(float(number))
         return counts
 
@@ -190,14 +242,16 @@ class Clients:
             with self._lock:
                 number = next(self._numbers)
             calls = [chance.randint(1, 8) for _ in range(chance.randint(1, 3))]
-            for path, request, spans in trace(number, calls, chance):
+            for path, request, spans in requests(number, calls, chance):
+                if request == continuation(number)[1]:
+                    time.sleep(chance.uniform(0, _LONGEST_LIFE_S))
                 again = self._send(connection, path, request)
                 if chance.random() < _SENT_TWICE:
                     again += 1 + self._send(connection, path, request)
                 with self._lock:
                     self.acknowledged += spans
                     self.sent_again += again
-            self.expected[number.to_bytes(16, "big").hex()] = sum(calls)
+            self.expected[number.to_bytes(16, "big").hex()] = sum(calls) + pauses(number)
         connection.close()
 
     def _send(self, connection: http.client.HTTPConnection, path: str, request: bytes) -> int:
@@ -216,6 +270,33 @@ class Clients:
         raise AssertionError
 
 
+def pauses(number: int) -> bool:
+    """Return whether a trace pauses."""
+    return number % _PAUSING == 0
+
+
+def conversation_of(number: int) -> str | None:
+    """Return the id of the conversation of which a trace is a turn; None if it is of none."""
+    return f"c-{number // _TURNS}" if number % 3 else None
+
+
+def requests(number: int, calls: Sequence[int], chance: random.Random) -> list[tuple[str, bytes, int]]:
+    """Return the requests of a trace; if it pauses, with a call that waits, and with the continuation as the last."""
+    if not pauses(number):
+        return trace(number, calls, chance)
+    waiting = _span(number, _WAITING, ROOT_ID)
+    waiting.events.add(name="exception").attributes.extend(
+        [KeyValue(key="exception.type", value=AnyValue(string_value="langgraph.errors.GraphInterrupt"))]
+    )
+    return [_request([waiting]), *trace(number, calls, chance), continuation(number)]
+
+
+def continuation(number: int) -> tuple[str, bytes, int]:
+    """Return a request with the call that waited, made now, below another root."""
+    executed = _span(number, _EXECUTED, _SECOND_ROOT.to_bytes(8, "big"), tool=_WAITING)
+    return _request([executed, _span(number, _SECOND_ROOT, b"")])
+
+
 def trace(number: int, calls: Sequence[int], chance: random.Random) -> list[tuple[str, bytes, int]]:
     """Return the requests of one trace, each with its path and number of spans: tool calls in several, the root last.
 
@@ -232,9 +313,12 @@ def trace(number: int, calls: Sequence[int], chance: random.Random) -> list[tupl
 
 def spans(number: int, calls: Sequence[int], *, is_last: bool) -> tuple[str, bytes, int]:
     """Return a request with calls of a trace, and with its root where it is the last, with its path and size."""
-    found = [_span(number, call, ROOT_ID) for call in calls] + ([_span(number, 1, b"")] if is_last else [])
-    request = ExportTraceServiceRequest(resource_spans=[ResourceSpans(scope_spans=[ScopeSpans(spans=found)])])
-    return "/v1/traces", request.SerializeToString(), len(found)
+    return _request([_span(number, call, ROOT_ID) for call in calls] + ([_span(number, 1, b"")] if is_last else []))
+
+
+def _request(spans: Sequence[Span]) -> tuple[str, bytes, int]:
+    request = ExportTraceServiceRequest(resource_spans=[ResourceSpans(scope_spans=[ScopeSpans(spans=spans)])])
+    return "/v1/traces", request.SerializeToString(), len(spans)
 
 
 def logs(number: int, calls: Sequence[int]) -> tuple[str, bytes, int]:
@@ -255,24 +339,27 @@ def _record(trace_number: int, number: int) -> LogRecord:
     )
 
 
-def run(kills: int, *, durability: str = "crash", torn: int = 20, seed: int = 1, show: bool = False) -> Outcome:
+def run(  # noqa: PLR0913 - the options of the command
+    kills: int, *, durability: str = "crash", idle: str = LONG, torn: int = 20, seed: int = 1, show: bool = False
+) -> Outcome:
     """Kill a receiver so often, and return what became of what it had acknowledged.
 
     Args:
         kills: how often.
         durability: as in the configuration; with `both` each start has the other one.
+        idle: after so long a conversation is finished.
         torn: so many kills leave half of a record behind.
         seed: makes the moments of the kills.
         show: print how far it is.
     """
     chance = random.Random(seed)
-    outcome = Outcome()
+    outcome = Outcome(idle=idle)
     torn_ones = set(chance.sample(range(kills), min(torn, kills)))
     with tempfile.TemporaryDirectory() as directory:
         receiver = Receiver(Path(directory))
         modes = itertools.cycle(_DURABILITIES if durability == "both" else (durability,))
         mode = next(modes)
-        receiver.start(mode)
+        receiver.start(mode, idle)
         receiver.wait_until_ready()
         clients = Clients(receiver.ports.http, seed)
         for kill in range(kills):
@@ -286,13 +373,17 @@ def run(kills: int, *, durability: str = "crash", torn: int = 20, seed: int = 1,
             if kill in torn_ones:
                 outcome.torn += _tear(receiver.state, chance)
             mode = next(modes)
-            receiver.start(mode)
+            receiver.start(mode, idle)
             if show and kill % 100 == 99:
                 print(f"{kill + 1} kills, {clients.acknowledged} spans acknowledged", flush=True)
         receiver.wait_until_ready()
         clients.finish()
-        _wait_until_scored(receiver)
+        _wait_until_no_more(receiver, "live")
         _check(receiver, outcome)
+        receiver.stop()
+        receiver.start(mode, "1ms")
+        receiver.wait_until_ready()
+        _wait_until_no_more(receiver, "open")
         receiver.stop()
         outcome.acknowledged, outcome.sent_again = clients.acknowledged, clients.sent_again
         outcome.traces = len(clients.expected)
@@ -300,10 +391,10 @@ def run(kills: int, *, durability: str = "crash", torn: int = 20, seed: int = 1,
     return outcome
 
 
-def _wait_until_scored(receiver: Receiver) -> None:
-    """Return when no trace is open any more: one that is not due would be left for the next start."""
+def _wait_until_no_more(receiver: Receiver, name: str) -> None:
+    """Return when no trace is `live`, or no conversation `open`: the rest would be left for the next start."""
     deadline = time.monotonic() + DEADLINE_S
-    while receiver.counts()["live"]:
+    while receiver.counts()[name]:
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
@@ -318,19 +409,28 @@ def _check(receiver: Receiver, outcome: Outcome) -> None:
 
 def _account(scores: Path, expected: dict[str, int], outcome: Outcome) -> None:
     scored: Counter[str] = Counter()
+    reports: list[Any] = []
     ids: Counter[tuple[str, ...]] = Counter()
     for line in scores.read_text().splitlines():
         try:
             report = json.loads(line)
         except ValueError:  # the writer was killed; it is written again
             continue
+        reports.append(report)
+        if report["unit"] == "conversation":
+            continue
         scored[report["trace_id"]] = max(scored[report["trace_id"]], len(report["tool_calls"]))
-        for name in report["outcomes"]:
+        outcome.pauses += "paused" in report
+        for name in () if "paused" in report else report["outcomes"]:
             ids[report["trace_id"], report["root_span_id"], name] += 1
     outcome.lost = sum(
         max(0, calls - scored[trace_id]) + (trace_id not in scored) for trace_id, calls in expected.items()
     )
     outcome.repeated = sum(count - 1 for count in ids.values())
+    # A conversation may be finished before its turn that pauses is whole, unless that takes an hour.
+    waiting = {trace_id: outcome.idle != LONG and pauses(int(trace_id, 16)) for trace_id in expected}
+    least = {trace_id: calls - waiting[trace_id] for trace_id, calls in expected.items()}
+    outcome.turns = Turns.of(reports, {each: calls for each, calls in least.items() if conversation_of(int(each, 16))})
 
 
 def _tear(state: Path, chance: random.Random) -> bool:
@@ -348,13 +448,16 @@ def _tear(state: Path, chance: random.Random) -> bool:
     return True
 
 
-def _span(trace_number: int, number: int, parent: bytes) -> Span:
-    attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": f"tool_{number}"} if parent else {}
+def _span(trace_number: int, number: int, parent: bytes, tool: int | None = None) -> Span:
+    name = f"tool_{number if tool is None else tool}"
+    attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name} if parent else {}
+    if not parent and (conversation := conversation_of(trace_number)) is not None:
+        attributes["gen_ai.conversation.id"] = conversation
     return Span(
         trace_id=trace_number.to_bytes(16, "big"),
         span_id=number.to_bytes(8, "big"),
         parent_span_id=parent,
-        name=f"execute_tool tool_{number}" if parent else "invoke_agent shop",
+        name=f"execute_tool {name}" if parent else "invoke_agent shop",
         start_time_unix_nano=number,
         end_time_unix_nano=number + 1,
         attributes=[KeyValue(key=key, value=AnyValue(string_value=value)) for key, value in attributes.items()],
@@ -383,9 +486,11 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=300, help="how often to kill (default: 300)")
     parser.add_argument("--torn", type=int, default=20, help="so many leave half of a record behind (default: 20)")
     parser.add_argument("--durability", choices=[*_DURABILITIES, "both"], default="crash")
+    parser.add_argument("--idle", default=LONG, help=f"after so long a conversation is finished (default: {LONG})")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    outcome = run(arguments.kills, durability=arguments.durability, torn=arguments.torn, seed=arguments.seed, show=True)
+    settings = {name: getattr(arguments, name) for name in ("durability", "idle", "torn", "seed")}
+    outcome = run(arguments.kills, **settings, show=True)
     print(outcome)
     return int(outcome.failed)
 

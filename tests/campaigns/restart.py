@@ -5,10 +5,12 @@ PYTHONPATH=tests python tests/campaigns/restart.py --restarts 500
 Clients send runs over gRPC and HTTP in several requests: spans, logs, or both, the root anywhere among them, so that
 calls of most runs come within `decision_delay` after the root's end. Some requests come twice, and some runs get a call
 long after they were scored. Requests that are refused are sent again. One restart in ten is that of a member that reads
-Kafka. Each start and each end is at a random moment, also during a replay.
+Kafka. Each start and each end is at a random moment, also during a replay. Over gRPC and HTTP, one run in five pauses
+for an approval and continues in its trace, and two in three are turns of conversations.
 
 At the end every run must have been scored with all calls that came in time, never with a part of them, and once as
-revision 0. A run of which a client was too slow with a call, beside what the restart took, is counted apart.
+revision 0; a run that pauses once as whole. Each turn is in the last report of one conversation. A run of which a
+client was too slow with a call, beside what the restart took, is counted apart.
 """
 
 from __future__ import annotations
@@ -25,9 +27,10 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -41,9 +44,11 @@ it has 0.5 s, and neither a client nor the campaign notices everything at once."
 
 _CLIENTS: Final = 12
 _LONGEST_GAP_S: Final = 0.2
+_APPROVED_AFTER_S: Final = (0.3, 1.5)
 _SENT_TWICE: Final = 0.1
 _LATE: Final = 0.1
 _LATEST_S: Final = 4.0
+_MOST_EXAMPLES: Final = 10
 _LOGS_ALONE: Final = 0.2
 _LONGEST_LIFE_S: Final = 1.5
 _ENDED_AT_START: Final = 0.15
@@ -57,6 +62,10 @@ exporters: {{jsonl: {{path: scores.jsonl}}, prometheus: {{endpoint: "127.0.0.1:{
 traces: {{decision_delay: 500ms, trace_timeout: 2s}}
 storage: {{durability: {durability}, directory: state, max_size: 64MiB}}
 telemetry: {{log_level: warning}}
+conversations: {{idle: {idle}, max_bytes: 8MiB}}
+evaluators:
+  health: {{type: tool_call_trajectory}}
+  never: {{type: tool_policy, over: conversation, forbidden: [delete_order]}}
 """
 
 
@@ -82,11 +91,17 @@ class Outcome:
     """Scores as revision 0 that lack a call, or do not say that they are complete."""
     repeated: int = 0
     """Scores as revision 0 of a run that had one before."""
+    pauses: int = 0
+    """Scores of runs that pause, before they were whole."""
+    turns: crash.Turns = field(default_factory=crash.Turns)
+    examples: list[str] = field(default_factory=list)
+    """Some runs for which a promise was broken, with their reports."""
 
     @property
     def failed(self) -> bool:
         """Whether a promise was broken."""
-        return bool(self.lost or self.partial or self.repeated)
+        turns = self.turns
+        return bool(self.lost or self.partial or self.repeated or turns.repeated or turns.in_part or turns.lost)
 
 
 class Step(NamedTuple):
@@ -136,6 +151,13 @@ def planned(number: int, chance: random.Random) -> Run:
     return Run(number, steps, sum(map(len, parts)), is_of_logs, late)
 
 
+def pausing(run: Run, chance: random.Random) -> Run:
+    """Return a run that has a call that waits, and continues with it when the pause was scored."""
+    (path, waiting, _), *_, (_, continuation, _) = crash.requests(run.number, [1], chance)
+    steps = [Step(0, path, waiting), *run.steps, Step(chance.uniform(*_APPROVED_AFTER_S), path, continuation)]
+    return replace(run, steps=steps, calls=run.calls + 1)
+
+
 class Clients:
     """Send runs until they are told to finish the ones they have begun."""
 
@@ -143,8 +165,8 @@ class Clients:
         self.runs: Final[list[Run]] = []
         self.slow: Final[set[str]] = set()
         self.sent_again = self.late = 0
-        self.ready_at = 0.0
-        """When the receiver was last found not to be ready, just before it was."""
+        self.ready_at: Final = [0.0]
+        """When the receiver was found not to be ready for the last time before it was, of each start."""
         self._ports: Final = ports
         self._numbers: Final = itertools.count(1)
         self._ending: Final = threading.Event()
@@ -170,14 +192,16 @@ class Clients:
         while not self._ending.is_set():
             with self._lock:
                 run = planned(next(self._numbers), chance)
+                run = pausing(run, chance) if crash.pauses(run.number) and not run.is_of_logs else run
             before: float | None = None
             for step in run.steps:
                 time.sleep(step.after_s)
-                self._send(door, step)
+                began = self._send(door, step)
                 now = time.monotonic()
-                if before is not None and now - max(before, self.ready_at) > SLOW_S:
+                ready_at = self.ready_at[bisect_right(self.ready_at, began) - 1]  # of the receiver that took it
+                if before is not None and step.after_s <= _LONGEST_GAP_S and now - max(before, ready_at) > SLOW_S:
                     self.slow.add(run.trace_id)
-                before = now
+                before = began
                 if chance.random() < _SENT_TWICE:
                     heapq.heappush(afterwards, (now + chance.uniform(0, _LATEST_S), next(order), step))
             if run.late is not None:
@@ -187,11 +211,14 @@ class Clients:
                 self._send(door, heapq.heappop(afterwards)[2])
         door.close()
 
-    def _send(self, door: _Grpc | _Http, step: Step) -> None:
-        """Send a request until it is acknowledged."""
+    def _send(self, door: _Grpc | _Http, step: Step) -> float:
+        """Send a request until it is acknowledged, and return when the attempt that was began."""
+        began = time.monotonic()
         while not door.sends(step):
             self.sent_again += 1
             time.sleep(0.02)
+            began = time.monotonic()
+        return began
 
 
 class _Http:
@@ -267,6 +294,13 @@ def _over_otlp(restarts: int, directory: Path, outcome: Outcome, *, seed: int, s
     kafka.wait(lambda: not _missing(clients.runs, _reports([receiver.scores])) - clients.slow)
     kafka.wait(lambda: not receiver.counts()["live"])
     receiver.stop()
+    receiver.start("crash", "1ms")
+    receiver.wait_until_ready()
+    kafka.wait(lambda: not receiver.counts()["open"])
+    receiver.stop()
+    turns = (run for run in clients.runs if crash.conversation_of(run.number) and not run.is_of_logs)
+    expected = {run.trace_id: run.calls for run in turns if run.trace_id not in clients.slow}
+    outcome.turns = crash.Turns.of(_reports([receiver.scores]), expected)
     outcome.late += sum(run.late is not None for run in clients.runs)
     outcome.sent_again += clients.sent_again
     _account(clients.runs, clients.slow, [receiver.scores], outcome)
@@ -288,7 +322,7 @@ def _wait_until_taken(receiver: crash.Receiver, clients: Clients) -> None:
         assert time.monotonic() < deadline
         time.sleep(0.005)
         ready_at = time.monotonic()
-    clients.ready_at = ready_at
+    clients.ready_at.append(ready_at)
 
 
 class _Writers(kafka.Senders):
@@ -342,10 +376,14 @@ def _reports(files: Iterable[Path]) -> Iterator[dict[str, Any]]:
                 yield json.loads(line)
 
 
+def _of_runs(reports: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    return (report for report in reports if report["unit"] != "conversation")
+
+
 def _missing(runs: Iterable[Run], reports: Iterable[Mapping[str, Any]]) -> set[str]:
     """Return the runs that are not scored with all of their calls."""
     most: defaultdict[str, int] = defaultdict(int)
-    for report in reports:
+    for report in _of_runs(reports):
         most[report["trace_id"]] = max(most[report["trace_id"]], len(report["tool_calls"]))
     return {run.trace_id for run in runs if most[run.trace_id] < run.calls}
 
@@ -353,22 +391,34 @@ def _missing(runs: Iterable[Run], reports: Iterable[Mapping[str, Any]]) -> set[s
 def _account(runs: Iterable[Run], slow: Iterable[str], files: Iterable[Path], outcome: Outcome) -> None:
     files = list(files)
     by_trace = {run.trace_id: run for run in runs}
-    firsts: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for report in _reports(files):
-        if not report["revision"]:
-            firsts[report["trace_id"]].append(report)
+    whole: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    firsts: dict[str, list[Mapping[str, Any]]] = {}
+    for report in _of_runs(_reports(files)):
+        outcome.pauses += "paused" in report
+        if "paused" not in report:
+            whole[report["trace_id"]].append(report)
+    for trace_id, found in whole.items():
+        first = min(report["revision"] for report in found)
+        firsts[trace_id] = [report for report in found if report["revision"] == first]
     too_slow = set(slow)
     outcome.runs += len(by_trace)
     outcome.of_logs += sum(run.is_of_logs for run in by_trace.values())
     outcome.slow += len(too_slow)
-    outcome.lost += len(_missing(by_trace.values(), _reports(files)) - too_slow)
+    lost = _missing(by_trace.values(), _reports(files)) - too_slow
+    outcome.lost += len(lost)
+    broken = set(lost)
     for trace_id, found in firsts.items():
+        expected = by_trace[trace_id].calls
+        parts = [each for each in found if not each["complete"] or len(each["tool_calls"]) < expected]
+        partial = 0 if trace_id in too_slow else len(parts)
+        outcome.partial += partial
         outcome.repeated += len(found) - 1
-        outcome.partial += sum(
-            not report["complete"] or len(report["tool_calls"]) < by_trace[trace_id].calls
-            for report in found
-            if trace_id not in too_slow
-        )
+        if partial or len(found) > 1:
+            broken.add(trace_id)
+    for trace_id in sorted(broken)[:_MOST_EXAMPLES]:
+        keys = ("revision", "complete", "close_reason")
+        told = [{**{key: each[key] for key in keys}, "calls": len(each["tool_calls"])} for each in whole[trace_id]]
+        outcome.examples.append(f"{trace_id}: {by_trace[trace_id].calls} calls, reports {told}")
 
 
 def main() -> int:

@@ -12,14 +12,25 @@ pytestmark = pytest.mark.campaign
 
 
 @pytest.mark.parametrize(
-    ("durability", "kills"), [("crash", {"crash": 12}), ("power", {"power": 12}), ("both", {"crash": 6, "power": 6})]
+    ("durability", "idle", "kills"),
+    [
+        ("crash", crash.LONG, {"crash": 12}),
+        ("power", crash.LONG, {"power": 12}),
+        ("both", "50ms", {"crash": 6, "power": 6}),
+    ],
 )
-def test_kills_lose_nothing_and_repeat_nothing(durability: str, kills: dict[str, int]) -> None:
-    """Whenever the receiver is killed, every span that it acknowledged is in one score, and its counts add up."""
-    outcome = crash.run(12, durability=durability, torn=4, seed=7)
+def test_kills_lose_nothing_and_repeat_nothing(durability: str, idle: str, kills: dict[str, int]) -> None:
+    """Whenever the receiver is killed, every span that it acknowledged is in one score, and its counts add up.
+
+    A run that pauses is scored once as whole, and a turn is in one conversation.
+    """
+    outcome = crash.run(12, durability=durability, idle=idle, torn=4, seed=7)
 
     assert (kills, 0, 0, 0) == (outcome.kills, outcome.lost, outcome.repeated, outcome.unbalanced)
     assert outcome.acknowledged > outcome.kills.total()
+    assert (0, 0) == (outcome.turns.repeated, outcome.turns.in_part)
+    assert not outcome.failed
+    assert min(outcome.turns.finished, outcome.pauses) > 0
 
 
 @pytest.mark.parametrize("durability", ["power", "crash"])

@@ -17,4 +17,5 @@ def test_restarts_cost_no_run_a_call_and_score_none_twice() -> None:
 
     assert (9, 1, 0, 0, 0) == (outcome.restarts, outcome.of_kafka, outcome.lost, outcome.partial, outcome.repeated)
     assert outcome.runs - outcome.slow > outcome.restarts
-    assert min(outcome.late, outcome.of_logs, outcome.sent_again) > 0
+    assert (0, 0, 0) == (outcome.turns.repeated, outcome.turns.in_part, outcome.turns.lost)
+    assert min(outcome.late, outcome.of_logs, outcome.sent_again, outcome.pauses, outcome.turns.finished) > 0

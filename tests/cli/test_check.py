@@ -51,3 +51,15 @@ def test_of_many_evaluators_the_first_are_named(tmp_path: Path, capsys: pytest.C
     told = capsys.readouterr().out
     assert told.startswith(f"{path}: valid, 10 evaluators: a\ufffd0 (tool_call_trajectory), ")
     assert told.endswith("a\ufffd7 (tool_call_trajectory) and 2 more\n")
+
+
+def test_every_mistake_of_steps_has_a_line(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each with its place in the file."""
+    path.write_text(
+        "evaluators:\n  s:\n    type: expected_trajectory\n    steps:\n    - {call: a, arg: 1}\n    - {cal: b}\n"
+    )
+    assert 2 == main(["check", str(path)])
+
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith(f"{path}:5:7 evaluators.s.steps[0]: unknown key 'arg' beside 'call'")
+    assert second.startswith(f"{path}:6:7 evaluators.s.steps[1]: must have exactly one of the keys")

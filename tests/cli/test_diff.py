@@ -179,6 +179,9 @@ def test_what_was_not_compared_is_told(tmp_path: Path, config: Path) -> None:
     assert "both recordings have the same runs: a version is compared with itself" in ended.stderr
     assert "inconclusive: nothing to compare for refund_rules (pass rate)" in ended.stdout
     assert 3 == spanscore("diff", base, base, "--config", config, "--allow-unscored").returncode
+    config.write_text(f"conversations: {{}}\n{CONFIG}".replace("tool_policy,", "tool_policy, over: conversation,"))
+    told = spanscore("diff", base, base, "--config", config).stdout
+    assert "inconclusive: nothing to compare, as no evaluator looks at single runs\n" in told
     ended = spanscore("diff", "-", "-")
     assert (2, "- is read once: give the recordings of both versions as files") == (
         ended.returncode,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -203,3 +204,17 @@ def test_what_a_person_looks_at_first_is_told(tmp_path: Path) -> None:
     assert "1 of 2 runs called no tool, and are expected to call none" in told
     told = spanscore("golden", record(tmp_path / "c.jsonl", ("c", [("search", {})])), "-o", golden, "--update").stdout
     assert f"{golden}: 1 case, by test.case.id; 2 others kept" in told
+
+
+def test_an_update_writes_to_a_pipe_and_reads_nothing_of_it(tmp_path: Path) -> None:
+    """A pipe has no rows that could be kept."""
+    pipe = tmp_path / "golden.jsonl"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        ended = spanscore("golden", record(tmp_path / "a.jsonl", ("a", [("x", {})])), "-o", pipe, "--update")
+        row = json.loads(os.read(reader, 10_000))
+    finally:
+        os.close(reader)
+
+    assert (0, "a") == (ended.returncode, row["test.case.id"])

@@ -168,6 +168,7 @@ def test_a_full_disk(one_run: Path, tmp_path: Path) -> None:
 
     assert 1 == ended.returncode
     before, _, _ = ended.stderr.partition("end\n")
+    assert "downstream" not in ended.stderr
     assert 1 == before.count(f"cannot write {tmp_path / 'full.jsonl'}: No space left on device.")
     assert f"cannot write to {tmp_path / 'full.jsonl'}: No space left on device" in ended.stderr
 

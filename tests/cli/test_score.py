@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from cli.recorded_runs import recorded
 from commands import spanscore, started
 from spanscore.cli import main
 
@@ -51,7 +52,7 @@ def test_the_table_shows_where_a_trajectory_parted(config: str, capsys: pytest.C
     assert ["check_policy", "←", "missing"] in lines
     assert ["search_flights", "search_flights"] in lines
     assert ["trip_order", "tool_call_order", "0", "6", "0", "0", "0.278"] in lines
-    assert ["6", "trajectories,", "16", "tool", "calls,", "6", "failing"] == lines[-1]
+    assert ["6", "trajectories,", "16", "tool", "calls,", "6", "failing", "trajectories"] == lines[-1]
 
 
 def test_json_has_one_line_for_each_trajectory(config: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -182,3 +183,19 @@ def test_standard_input_is_read(tmp_path: Path) -> None:
 
     assert spanscore("score", RECORDING, "--format", "json").stdout == streams["output"].read_text()
     assert "" == streams["errors"].read_text()
+
+
+def test_counts_name_their_unit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those of trajectories that are not shown, that were skipped, and that fail."""
+    config = tmp_path / "spanscore.yaml"
+    config.write_text(
+        "evaluators: {safe: {type: tool_policy, forbidden: [drop]}, schema: {type: tool_arguments_schema}}"
+    )
+    runs = [("a", "drop")] * 22 + [("a", "look")] * 21
+    assert 1 == main(["score", recorded(tmp_path / "runs.jsonl", *runs), "--config", str(config)])
+    lines = capsys.readouterr().out.splitlines()
+
+    assert "... and 3 more trajectories, 2 failing, 1 passing; --format json has all" in lines
+    assert "schema skipped 43 trajectories: no tool that was called has a schema (43x)" in lines
+    assert "schema checked nothing: skipped all 43 trajectories" in lines
+    assert "43 trajectories, 43 tool calls, 22 failing trajectories" == lines[-1]

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+import socket
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from emitters.sending.test_http import answering
 from otlp_capture import FORBIDDEN, INVALID, UNAVAILABLE, Capture, capturing, partial_success
 from receivers.otlp_requests import CORPUS, corpus_lines, from_json, request_of, simple_span, to_json
 from spanscore.cli import main
@@ -91,6 +95,40 @@ def test_a_receiver_that_is_busy_is_waited_for(receiver: Capture, capsys: pytest
     assert 0 == main(["send", RECORDING, "--endpoint", receiver.endpoint])
     assert capsys.readouterr().err.startswith(f"cannot send to {receiver.endpoint} now (http_503): trying again in ")
     assert receiver.seen[0].body == receiver.seen[1].body
+
+
+def answer_in_http(connection: socket.socket) -> None:
+    """Answer as an HTTP server that reads no HTTP/2."""
+    connection.recv(1_000)
+    connection.sendall(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+
+
+def greet(connection: socket.socket) -> None:
+    """Speak first, as a server of another protocol does."""
+    connection.sendall(b"SSH-2.0-OpenSSH_9.6\r\n")
+    connection.recv(1_000)
+
+
+@pytest.mark.parametrize("serve", [answer_in_http, greet])
+@pytest.mark.parametrize(
+    ("scheme", "told"),
+    [
+        ("http", "does not answer in gRPC: HTTP needs --protocol http/protobuf and its port"),
+        ("https", "does not answer in TLS: without it the endpoint begins with http://"),
+    ],
+)
+def test_the_port_of_another_protocol(
+    serve: Callable[[socket.socket], None], scheme: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is not tried again there, and one line says what to do."""
+    with answering(serve) as address:
+        endpoint = address.replace("http", scheme)
+        began = time.monotonic()
+        assert 1 == main(["send", RECORDING, "--endpoint", endpoint, "--protocol", "grpc"])
+        took_s = time.monotonic() - began
+
+    assert f"{endpoint} {told}\n" == capsys.readouterr().err
+    assert took_s < 2
 
 
 def test_what_cannot_be_read_fails(receiver: Capture, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

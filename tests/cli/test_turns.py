@@ -43,7 +43,16 @@ def test_turns_are_no_alternatives(number: int, tmp_path: Path, capsys: pytest.C
     assert UNTOLD in capsys.readouterr().err.splitlines()
     assert not (tmp_path / "golden.jsonl").exists()
     assert not (tmp_path / "learned.yaml").exists()
-    assert not (tmp_path / "cases.jsonl").exists() or "" == (tmp_path / "cases.jsonl").read_text()
+    assert not (tmp_path / "cases.jsonl").exists()
+
+
+def test_cases_of_another_time_stay(tmp_path: Path) -> None:
+    """The file of cases is not replaced by an empty one."""
+    (tmp_path / "cases.jsonl").write_text("earlier")
+
+    assert 1 == main(["score", turns(tmp_path, *TURNS), "--cases", str(tmp_path / "cases.jsonl")])
+    assert "earlier" == (tmp_path / "cases.jsonl").read_text()
+    assert {"turns.jsonl", "cases.jsonl"} == {path.name for path in tmp_path.iterdir()}
 
 
 @pytest.mark.parametrize("number", range(6))

@@ -81,4 +81,4 @@ def test_other_reasons_to_skip_are_still_told(
     Path(arguments[1]).write_text(text)
 
     assert 1 == main(arguments)
-    assert "order skipped 1: no span of a known instrumentation" in capsys.readouterr().out
+    assert "order, tools skipped 1 trajectory: no span of a known instrumentation" in capsys.readouterr().out

@@ -4,11 +4,17 @@ from collections.abc import Sequence
 
 from spanscore.compare import alignment
 from spanscore.compare.alignment import Aligned, Entry
+from spanscore.model import ToolCall
 
 
 def entry(expected: str | None, actual: str | None, status: str, call: int | None = None) -> Entry:
     """Return an entry as JSON."""
     return {"expected": expected, "actual": actual, "status": status, "call": call}
+
+
+def listed_entries(aligned: Sequence[Aligned], expected: Sequence[str], actual: Sequence[str]) -> list[Entry]:
+    """Return the entries of an alignment with calls of which none were left out."""
+    return alignment.entries(aligned, expected, actual, [ToolCall(name=name) for name in actual])
 
 
 def statuses(aligned: Sequence[Aligned]) -> list[tuple[int | None, int | None, str]]:
@@ -114,7 +120,7 @@ class TestEntries:
         aligned = alignment.in_order(["a", "b"], ["b", "a"], [(0, 1)])
 
         assert [entry("a", None, "order", 1), entry("b", "b", "ok", 0), entry(None, "a", "ignored", 1)] == (
-            alignment.entries(aligned, ["a", "b"], ["b", "a"])
+            listed_entries(aligned, ["a", "b"], ["b", "a"])
         )
 
     def test_is_folded_where_it_is_long(self) -> None:
@@ -122,25 +128,25 @@ class TestEntries:
         names = ["a"] * 500
         aligned = alignment.by_position(names, names, lambda index: index != 300)
 
-        listed = alignment.entries(aligned, names, names)
+        listed = listed_entries(aligned, names, names)
         assert [298, 41 + 156] == [each["calls"] for each in listed if each["status"] == "folded"]
         assert [298, 299, 300, 301, 302] == [each["call"] for each in listed if each["status"] != "folded"]
 
     def test_is_cut_where_all_of_it_deviates(self) -> None:
         """Only so many entries are listed, however long the run, and it says how many are not."""
         names = ["a"] * 500
-        listed = alignment.entries(alignment.by_position(names, [], lambda _: True), names, [])
+        listed = listed_entries(alignment.by_position(names, [], lambda _: True), names, [])
 
         assert (alignment.LIMIT, {"status": "cut", "calls": 301}) == (len(listed), listed[-1])
 
     def test_is_whole_where_it_just_fits(self) -> None:
         """As many entries as may be listed are neither folded nor cut."""
         names = ["a"] * alignment.LIMIT
-        listed = alignment.entries(alignment.by_position(names, names, lambda _: True), names, names)
+        listed = listed_entries(alignment.by_position(names, names, lambda _: True), names, names)
         assert [entry("a", "a", "ok", index) for index in range(alignment.LIMIT)] == listed
 
         one_more = [*names, "a"]
-        listed = alignment.entries(alignment.by_position(one_more, one_more, lambda _: True), one_more, one_more)
+        listed = listed_entries(alignment.by_position(one_more, one_more, lambda _: True), one_more, one_more)
         assert [{"status": "folded", "calls": alignment.LIMIT + 1}] == listed
 
     def test_is_not_cut_where_folding_is_enough(self) -> None:
@@ -148,7 +154,7 @@ class TestEntries:
         names = ["a"] * 500
         for first in (0, 303):
             marked = range(first, first + 197)
-            listed = alignment.entries(
+            listed = listed_entries(
                 alignment.by_position(names, names, lambda index, marked=marked: index not in marked), names, names
             )
 

@@ -86,6 +86,21 @@ def test_a_section_that_does_nothing(read: Read) -> None:
     assert "no evaluator has 'over: conversation'" in doubt
 
 
+@pytest.mark.parametrize(
+    ("traces", "told"),
+    [
+        ("{pause_wait: 1h, late_spans: ignore}", 1),
+        ("{pause_bytes: 1MiB, late_spans: ignore}", 1),
+        ("{late_spans: ignore}", 0),
+        ("{pause_wait: 1h}", 0),
+    ],
+)
+def test_pauses_are_not_held_where_late_spans_are_ignored(read: Read, traces: str, told: int) -> None:
+    """A warning for who asks for both."""
+    doubt = "c.yaml: no spans are held for runs that pause, as traces.late_spans is 'ignore'"
+    assert [doubt] * told == list(read(f"traces: {traces}").for_serve().doubts())
+
+
 def test_storage_without_room_for_turns(read: Read) -> None:
     """A start with both says so."""
     config = read(f"conversations: {{max_bytes: 1GiB}}\n{ONCE}")

@@ -146,6 +146,23 @@ def test_entry_and_row(read: Read, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        (
+            [{"case_id": 1, "expected": ["x"]}, {"test_case": 2, "expected": ["x"], "note": "y"}],
+            "; did you mean 'case_id'? There are 'case_id', 'expected', 'note', 'test_case'",
+        ),
+        ([{"expected": ["x"]}] * 50, ". There are 'expected'"),
+    ],
+)
+def test_a_key_that_no_row_has(rows: list[Any], told: str, problems: Problems, tmp_path: Path) -> None:
+    """One line has the keys of all rows, however many there are."""
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+
+    assert [f"rows.jsonl: the rows have no 'case', nor 'key' or 'id'{told}"] == problems(entry("rows.jsonl"))
+
+
+@pytest.mark.parametrize(
     ("name", "content", "expected"),
     [
         (
@@ -160,7 +177,7 @@ def test_entry_and_row(read: Read, tmp_path: Path) -> None:
                 "rows.jsonl:1 tool_calls_order[1]: must be text, not 1; put it in quotes",
                 "rows.jsonl:3: a row must be a mapping",
                 "rows.jsonl:4: has no 'tool_calls_order', 'expected' or 'tool_calls'",
-                "rows.jsonl:5: has no 'case', nor 'key' or 'id'",
+                "rows.jsonl:5: has no 'case', nor 'key' or 'id'. There are 'expected'",
                 "rows.jsonl:6: the key 'a' is already on line 1",
                 "rows.jsonl:7: case: must be text or an integer",
                 "rows.jsonl:8: not valid JSON: Expecting property name enclosed in double quotes at column 2",
@@ -197,7 +214,7 @@ def test_entry_and_row(read: Read, tmp_path: Path) -> None:
                 "rows.csv:6 tool_calls_order: must not be empty",
                 "rows.csv:6 strict: must be true or false, not 'maybe'",
                 "rows.csv:7: has 4 cells, but there are 3 columns",
-                "rows.csv:8: has no 'case', nor 'key' or 'id'",
+                "rows.csv:8: has no 'case', nor 'key' or 'id'. There are 'expected'",
             ],
         ),
         ("rows.csv", "case,case\n", ["rows.csv:1: the column 'case' is there twice"]),

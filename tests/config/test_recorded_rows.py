@@ -275,11 +275,13 @@ def test_mistakes_in_lines(problems: Problems, tmp_path: Path) -> None:
 
     absent = "rows.jsonl:{}: has no {!r}, nor 'key' or 'id'{}"
     live = ", and no attributes: '--no-content' leaves them out, and so do live exporters without 'tool_content: true'"
-    others = "; did you mean 'test.case.id'? Its attributes: 'span.name', 'test.case.id'"
-    assert [
-        absent.format(1, "test.case", others),
-        absent.format(2, "test.case", live),
-    ] == problems(entry("tool_call_order", key="test.case"))[:2]
+    others = "; did you mean 'test.case.id'? There are 'span.name', 'test.case.id'"
+    (tmp_path / "more.jsonl").write_text(
+        f"{line('a')}\n{line('b')}\n{json.dumps(json.loads(line('c')) | {'test.case': 1})}"
+    )
+    assert [absent.format(number, "test.case", others).replace("rows", "more") for number in (1, 2)] == (
+        problems(entry("tool_call_order", "more.jsonl", key="test.case"))
+    )
     assert [
         absent.format(2, KEY, live),
         "rows.jsonl:3: attributes['test.case.id']: must be text or an integer",

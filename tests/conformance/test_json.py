@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from otlp_capture import spans_of
 from receivers.otlp_requests import from_json, to_json
 from receivers.receiving import JSON, PROTOBUF, Receiver
 from spanscore.model import Span
+from spanscore.recordings.files import Recording
 
 INT64_MIN, INT64_MAX, UINT64_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 
@@ -103,6 +105,28 @@ def test_071_unknown_names_are_ignored(receiver: Receiver) -> None:
     assert [DECODED._replace(attributes={"k": "v"}, scope="s")] == receiver.core.spans
 
 
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({"scopeSpan": []}, "resourceSpans[1] has no 'scopeSpans', but 'scopeSpan'"),
+        ({"scopeSpans": [{"spanz": [SPAN]}]}, "resourceSpans[1].scopeSpans[0] has no 'spans', but 'spanz'"),
+    ],
+)
+def test_071_a_part_of_unknown_names_only_is_named(receiver: Receiver, other: Any, told: str, tmp_path: Path) -> None:
+    """It may hold spans of a mistyped name. The others are taken, and files name it in the same words."""
+    good = json.loads(request(SPAN))["resourceSpans"]
+    body = json.dumps({"resourceSpans": [*good, other]})
+    answer = over_http_as_json(receiver, body.encode())
+    (tmp_path / "runs.json").write_text(body)
+    recording = Recording([str(tmp_path / "runs.json")])
+
+    assert (OK, 0) == (answer.code, answer.rejected)
+    assert f"0 of 1 spans refused: unknown_field ({told})" == answer.message
+    assert [DECODED] == receiver.core.spans
+    assert [DECODED] == [span for each in recording.read() for span in each.spans]
+    assert [f"{tmp_path / 'runs.json'}:1: {told}"] == list(map(str, recording.problems))
+
+
 def test_072_a_field_has_a_second_name(receiver: Receiver) -> None:
     """The name in the protobuf files, with underscores, is read; of both the last counts."""
     written = snake_case_of(json.loads(EXAMPLE))
@@ -114,6 +138,23 @@ def test_072_a_field_has_a_second_name(receiver: Receiver) -> None:
     assert "b" == taken(receiver, traceState="a", trace_state="b", name="b").name
     assert ["b"] == [span.trace_state for span in spans_of(receiver.core.sent_on[2:])]
     assert malformed(receiver, b'{"resource_spans": [{"scope_spans": 7}]}')
+
+
+@pytest.mark.parametrize("names", [("traceState", "trace_state"), ("trace_state", "traceState")])
+@pytest.mark.parametrize("is_null_last", [True, False])
+def test_072_null_under_one_name_leaves_the_other(
+    receiver: Receiver,
+    names: tuple[str, str],
+    is_null_last: bool,  # noqa: FBT001 - a case
+) -> None:
+    """It is absent, whichever of the two names it has, and wherever it stands."""
+    pairs = [(names[0], "a"), (names[1], None)]
+    assert "b" == taken(receiver, **dict(pairs if is_null_last else pairs[::-1]), name="b").name
+    assert ["a"] == [span.trace_state for span in spans_of(receiver.core.sent_on)]
+    receiver.core.sent_on.clear()
+    both = {"resource_spans": None, "resourceSpans": json.loads(request(SPAN | {"span_id": None}))["resourceSpans"]}
+    assert Told(OK) == over_http_as_json(receiver, json.dumps(both).encode())
+    assert [DECODED] == receiver.core.spans
 
 
 def test_073_large_numbers_may_be_text(receiver: Receiver) -> None:

@@ -32,8 +32,9 @@ DAY = View(end_s=END_S, range_s=86_400, width=1800, scrape_s=5)
 MOST_SERIES = 12
 MEANINGS = {"pass": "green", "fail": "red", "skipped": "#8e8e8e", "none": "#8e8e8e", "failed": "orange"}
 FAILING = "Failing runs"
+BY_REASON = "Failing runs by reason"
 WINDOW = re.compile(r"(?:\[|offset )(\w+)")
-SELECTOR = re.compile(r"\b(?:spanscore|gen_ai)_\w+\{(.*?)\}")
+SELECTOR = re.compile(r"\b(?:spanscore|gen_ai)_\w+\{.*?\}")
 
 
 def failing_panels(check: Callable[[str, Panel], object], found: list[tuple[str, Panel]]) -> list[str]:
@@ -181,7 +182,7 @@ def test_colours_mean_the_same(hour: Hour) -> None:
     """What passes is green everywhere, what fails red, and nothing else is."""
 
     def check(uid: str, panel: Panel) -> None:
-        fails = panel.title in {FAILING, "Failing evaluations"}
+        fails = panel.title in {FAILING, BY_REASON, "Failing evaluations"}
         for each in hour.series(uid, panel):
             painted = colour(panel, each)
 
@@ -309,11 +310,11 @@ def test_exemplars_are_of_failing_runs() -> None:
     def check(uid: str, panel: Panel) -> None:
         pointed = [target for target in panel.targets if target.get("exemplar")]
 
-        assert (panel.kind == "timeseries" and panel.title == FAILING) == (len(pointed) == 1)
+        assert (panel.kind == "timeseries" and panel.title in {FAILING, BY_REASON}) == (len(pointed) == 1)
         for target in pointed:
             selectors = SELECTOR.findall(target["expr"])
             assert selectors
-            assert all('spanscore_outcome="fail"' in inside for inside in selectors)
+            assert all('spanscore_outcome="fail"' in each or "spanscore_fail_reasons_" in each for each in selectors)
 
     assert [] == failing_panels(check, MEASURED)
 

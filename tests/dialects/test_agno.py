@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from dialects.spans import call, calls, read, span
 from spanscore.model import Span, StatusCode
 
@@ -65,3 +67,20 @@ def test_under_openllmetry() -> None:
         call(4, "book", nights, error='no "rooms"', agent="planner"),
         call(5, "book", nights, agent="planner"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "expected"),
+    [
+        ("clerk.run", "I have tools to execute, but I need confirmation.", (("",), False)),
+        ("clerk.run", "done", ((), False)),
+        ("clerk.continue_run", "done", ((), True)),
+        ("clerk.acontinue_run", "Team run paused. The following require input:", (("",), True)),
+    ],
+)
+def test_a_run_that_waits_or_continues(name: str, said: str, expected: tuple[tuple[str, ...], bool]) -> None:
+    """Agno's own result says that it waits; the name of its method, that it continues."""
+    attributes = {"openinference.span.kind": "AGENT", "agent.name": "clerk", "output.value": said}
+    (run,) = read(span(1, name, attributes, scope="openinference.instrumentation.agno"))
+
+    assert expected == (run.completeness.paused, run.completeness.begin_unseen)

@@ -10,6 +10,7 @@ import pytest
 from dialects.carriers import CARRIERS, Carrier
 from dialects.spans import built_in_reader, calls, exception, span
 from spanscore.contracts import CallReading, CallState
+from spanscore.dialects import mcp_failure
 from spanscore.model import StatusCode
 
 CARRIED: Final = pytest.mark.parametrize("carry", CARRIERS.values(), ids=CARRIERS)
@@ -151,9 +152,38 @@ def test_what_a_tool_says_in_its_own_words_is_a_result(carry: Carrier, told: Any
 @CARRIED
 def test_a_result_of_mcp_that_is_an_error_fails_the_call(carry: Carrier) -> None:
     """As an object, as JSON text, and as JSON text of that; the call is made, and failed."""
-    for told in (MCP_FAILURE, json.dumps(MCP_FAILURE)):
+    written = {"is_error": True, "content": MCP_FAILURE["content"]}
+    for told in (
+        MCP_FAILURE,
+        json.dumps(MCP_FAILURE),
+        json.dumps(json.dumps(MCP_FAILURE)),
+        {"result": MCP_FAILURE},
+        {"output": json.dumps(written)},
+    ):
         call = read(carry(1, told))
         assert (call.state, call.error) == ("made", "Error executing tool: no such order")
+
+
+@CARRIED
+def test_a_result_of_mcp_as_python_prints_it_fails_the_call(carry: Carrier) -> None:
+    """With its text, unless the instrumentation changes its quotes."""
+    block = "TextContent(type='text', text='no such order', annotations=None)"
+    printed = f"meta=None content=[{block}] structuredContent=None isError=True"
+    for told in (
+        printed,
+        f"CallToolResult({printed.replace('] ', '], ').replace('None ', 'None, ')})",
+        {"result": printed},
+    ):
+        call = read(carry(1, told))
+        assert call.state == "made"
+        assert call.error in {"no such order", "error"}
+    assert mcp_failure(printed) == "no such order"
+
+
+@CARRIED
+def test_a_result_of_mcp_under_the_names_of_python_fails_the_call(carry: Carrier) -> None:
+    """LlamaIndex's own results have the same name for their mark."""
+    assert read(carry(1, {"is_error": True, "content": MCP_FAILURE["content"]})).error is not None
 
 
 @CARRIED
@@ -166,6 +196,9 @@ def test_a_result_of_mcp_that_is_an_error_fails_the_call(carry: Carrier) -> None
         {"isError": True, "content": "text"},
         {"isError": True, "content": ["text"]},
         {"answer": MCP_FAILURE},
+        {"result": MCP_FAILURE, "order": 1},
+        "the tool printed content=[] isError=True",
+        "content=[TextContent(type='text', text='found')] isError=False",
         [MCP_FAILURE],
     ],
 )

@@ -115,3 +115,17 @@ def test_graphs_are_agents_and_nodes_are_not() -> None:
 
     assert trajectory.agent == "team"
     assert [("book", "booker"), ("log", "team")] == [(made.name, made.agent) for made in trajectory.calls]
+
+
+def test_an_agent_that_begins_behind_its_model_continues() -> None:
+    """Its tools and middlewares run because a model asked for calls; the nodes of other graphs run by themselves."""
+    root = chain(1, "clerk", "AGENT", lc_agent_name="clerk")
+    model = span(4, "chat", {"openinference.span.kind": "LLM"}, parent=1, scope=SCOPE)
+    named = {"metadata": json.dumps({"lc_agent_name": "clerk"})}
+    after = chain(2, "HumanInTheLoopMiddleware.after_model", parent=1)
+    found = [
+        read(root, first, model)[0].completeness.begin_unseen
+        for first in (tool(2, "book", parent=1, **named), after, tool(2, "book", parent=1))
+    ]
+
+    assert [True, True, False] == found

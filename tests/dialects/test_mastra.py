@@ -177,3 +177,26 @@ def test_the_owner_of_a_thread_is_no_conversation() -> None:
         read(agent(**metadata))[0].conversation_id
         for metadata in (owned, {**owned, "mastra.metadata.threadId": "thread-1"})
     ]
+
+
+def test_the_last_step_of_a_suspended_run_does_not_end() -> None:
+    """Without content, nothing else says that the run waits. Some exporters do not write which step ends."""
+    step = {"mastra.span.type": "model_step", "gen_ai.operation.name": "agent_step"}
+    index: dict[str, Any] = {"mastra.model_step.step_index": 1}
+    ends = (index, {**index, "mastra.model_step.is_continued": False}, {})
+    found = [read(agent(), span(2, "agent_step", {**step, **end}, parent=1, scope=SCOPE)) for end in ends]
+
+    assert [("",), (), ()] == [run.completeness.paused for (run,) in found]
+
+
+def test_a_suspended_run_names_what_it_waits_for() -> None:
+    """Its last step adds nothing to that."""
+    suspended = json.dumps({"status": "suspended", "toolName": "issue_refund", "toolCallId": "c2"})
+    step = {
+        "mastra.span.type": "model_step",
+        "gen_ai.operation.name": "agent_step",
+        "mastra.model_step.step_index": 1,
+    }
+    (run,) = read(agent(**{"mastra.agent_run.output": suspended}), span(2, "agent_step", step, parent=1, scope=SCOPE))
+
+    assert ("issue_refund",) == run.completeness.paused

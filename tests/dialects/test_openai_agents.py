@@ -91,6 +91,7 @@ def test_opentelemetry_prints_what_the_model_asked_for(printed: str) -> None:
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": "book",
         "gen_ai.tool.call.arguments": '{"city": "Zürich"}',
+        "gen_ai.tool.call.result": "booked",
         "gen_ai.agent.name": "OpenAI Agent",
     }
 
@@ -98,7 +99,7 @@ def test_opentelemetry_prints_what_the_model_asked_for(printed: str) -> None:
         RUN,
         span(2, "chat", chat, parent=1, scope=OPENTELEMETRY),
         span(3, "execute_tool book", tool, parent=1, scope=OPENTELEMETRY),
-    ) == [call(3, "book", {"city": "Zürich"}, call_id="c1", agent="planner")]
+    ) == [call(3, "book", {"city": "Zürich"}, result="booked", call_id="c1", agent="planner")]
 
 
 def test_an_answer_that_quotes_a_call_asks_for_none() -> None:
@@ -108,3 +109,64 @@ def test_an_answer_that_quotes_a_call_asks_for_none() -> None:
     assert (
         calls(RUN, span(2, "chat", {"gen_ai.operation.name": "chat", "gen_ai.output.messages": said}, parent=1)) == []
     )
+
+
+@pytest.mark.parametrize("scope", [OPENINFERENCE, OPENTELEMETRY, "opentelemetry.instrumentation.genai.openai_agents"])
+def test_a_call_without_a_result_waits_if_no_model_is_asked_after_it(scope: str) -> None:
+    """So it does without content: then a result is missing in any case."""
+    kind = {"openinference.span.kind": "TOOL"} if scope == OPENINFERENCE else {"gen_ai.operation.name": "execute_tool"}
+    chat = {"gen_ai.operation.name": "chat"}
+    last = span(3, "book", {**kind, "tool.name": "book", "gen_ai.tool.name": "book"}, parent=1, scope=scope)
+    (paused,) = read(RUN, span(2, "chat", chat, parent=1), last)
+    (whole,) = read(RUN, span(2, "chat", chat, parent=1), last, span(5, "chat", chat, parent=1))
+
+    assert (("book",), ()) == (paused.completeness.paused, paused.calls)
+    assert ((), ["book"]) == (whole.completeness.paused, [each.name for each in whole.calls])
+
+
+def test_a_run_that_begins_with_a_call_continues_after_a_pause() -> None:
+    """The SDK makes a call only if a model asks for it; a workflow may make one by itself."""
+    made = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "book"}
+    asked = span(4, "chat", {"gen_ai.operation.name": "chat"}, parent=1)
+
+    for scope, expected in ((OPENTELEMETRY, True), ("shop", False)):
+        (run,) = read(RUN, span(2, "execute_tool book", made, parent=1, scope=scope), asked)
+
+        assert expected is run.completeness.begin_unseen
+
+
+JAVASCRIPT = "@arizeai/openinference-instrumentation-openai-agents"
+
+
+def test_javascript_fails_a_refused_call() -> None:
+    """It begins with the person's own words, if there are any."""
+    told = 'Too much.: {"tool_name":"book","error":"Tool execution for c2 was manually rejected by user."}'
+    tool = {"openinference.span.kind": "TOOL", "tool.name": "book"}
+    (run,) = read(
+        RUN, span(3, "book", tool, parent=1, scope=JAVASCRIPT, status_code=StatusCode.ERROR, status_message=told)
+    )
+
+    assert ((), [("book", "refused")]) == (run.calls, [(each.name, each.state) for each in run.withheld])
+
+
+@pytest.mark.parametrize(
+    ("given", "ends", "expected"),
+    [
+        ("__REDACTED__", False, (("",), False)),
+        ("__REDACTED__", True, ((), False)),
+        ('[{"type": "message", "role": "user"}, {"type": "function_call"}]', True, ((), True)),
+        ('[{"type": "function_call_result"}, {"type": "message", "role": "user"}]', True, ((), False)),
+    ],
+    ids=["waits", "ends", "continues", "next turn"],
+)
+def test_the_root_in_javascript(given: str, expected: tuple[tuple[str, ...], bool], *, ends: bool) -> None:
+    """It has no result if the run waits; and a run that continues is given calls without a text of the user behind."""
+    attributes = {
+        "openinference.span.kind": "AGENT",
+        "input.value": given,
+        **({"output.value": "done"} if ends else {}),
+    }
+    root = span(1, "Agent workflow", attributes, scope=JAVASCRIPT, status_code=StatusCode.OK)
+    (run,) = read(root, span(2, "chat", {"gen_ai.operation.name": "chat"}, parent=1))
+
+    assert expected == (run.completeness.paused, run.completeness.begin_unseen)

@@ -131,3 +131,17 @@ def test_structured_output_in_events() -> None:
     (trajectory,) = read(RUN, span(2, "chat", {"events": json.dumps(events)}, parent=1, scope=SCOPE))
 
     assert ((), None) == (trajectory.calls, trajectory.unread)
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("unapproved", ("book",)), ("external", ("book",)), ("function", ())])
+def test_a_call_of_a_tool_that_needs_approval_waits(kind: str, expected: tuple[str, ...]) -> None:
+    """Also without content: the model's span has the tools' kinds."""
+    said = [{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "book"}]}]
+    chat = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.output.messages": json.dumps(said),
+        "model_request_parameters": json.dumps({"function_tools": [{"name": "book", "kind": kind}]}),
+    }
+    (run,) = read(RUN, span(2, "chat", chat, parent=1, scope=SCOPE))
+
+    assert expected == run.completeness.paused

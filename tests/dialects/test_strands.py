@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dialects.spans import call, calls, event, exception, read, span
-from spanscore.model import Span, StatusCode
+from spanscore.model import Span, SpanEvent, StatusCode
 
 SCOPE = "strands.telemetry.tracer"
 RUN = span(
@@ -87,3 +87,27 @@ def test_definitions_stand_on_the_tool_s_span() -> None:
     assert dict(trajectory.tool_definitions) == {
         "book": {"type": "object", "properties": {"nights": {"type": "integer"}}}
     }
+
+
+@pytest.mark.parametrize(
+    ("attributes", "ends"),
+    [
+        ({}, [event("gen_ai.choice", {"finish_reason": "interrupt"})]),
+        (
+            {},
+            [
+                event(
+                    "gen_ai.client.inference.operation.details",
+                    {"gen_ai.output.messages": '[{"role": "assistant", "parts": [], "finish_reason": "interrupt"}]'},
+                )
+            ],
+        ),
+        ({"llm.output_messages.0.message.finish_reason": "interrupt"}, []),
+    ],
+    ids=["earlier conventions", "present conventions", "OpenInference"],
+)
+def test_a_run_that_is_interrupted_waits(attributes: dict[str, Any], ends: list[SpanEvent]) -> None:
+    """Its span ends with that reason."""
+    interrupted = RUN._replace(attributes={**RUN.attributes, **attributes}, events=tuple(ends))
+
+    assert [("",), ()] == [read(run)[0].completeness.paused for run in (interrupted, RUN)]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeAlias
@@ -157,3 +158,17 @@ def test_evaluators_are_light_to_import() -> None:
 
     done = python("-c", code)
     assert ("[]\n", "") == (done.stdout, done.stderr)
+
+
+def test_arguments_that_python_hashes_alike_beside_others() -> None:
+    """Such integers cost a time in proportion to their number, also if few other calls are expected."""
+    evaluator = spanscore.evaluator("tool_call_args", {"tool_calls": [{"name": "s", "args": {"n": n}} for n in (1, 2)]})
+
+    def seconds(modulus: int) -> float:
+        calls = [{"name": "s", "arguments": {"n": number * modulus}} for number in range(3, 8_000)]
+        run = spanscore.Trajectory.from_calls(calls)
+        began = time.process_time()
+        assert 0.0 == value_of(evaluator.evaluate(run))
+        return time.process_time() - began
+
+    assert seconds(2**61 - 1) < 20 * seconds(1) + 0.05

@@ -89,6 +89,17 @@ def test_outcomes(host: InMemory) -> None:
     }
 
 
+def test_reasons(host: InMemory) -> None:
+    """Failing runs count by reason, which has its own value from the fifth run on."""
+    emitter = OtelMetrics(Meter(host.provider))
+    for _ in range(6):
+        emitter.emit(report(NOT_PASSED))
+
+    assert {("_other", 4), ("e1: failed", 2)} == {
+        (point.attributes["spanscore.fail_reason"], point.value) for point in host.points()["spanscore.fail_reasons"]
+    }
+
+
 def test_without_a_trace(host: InMemory) -> None:
     """A trajectory without ids, as one built by hand, is measured without an exemplar."""
     OtelMetrics(Meter(host.provider)).emit(report(PASSED, about=trajectory(trace_id=b"", root_span_id=b"")))

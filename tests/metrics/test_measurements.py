@@ -10,6 +10,7 @@ from spanscore.contracts.instruments.instrument import (
     ALL_SUCCEEDED,
     CONSECUTIVE_SAME,
     EVALUATIONS,
+    FAIL_REASONS,
     LATENCY_P50,
     LATENCY_P95,
     RUNS,
@@ -39,6 +40,8 @@ def test_outcomes_and_scores() -> None:
         (EVALUATIONS, 1, ("e3", "skipped", "refund", "shop")),
         (EVALUATIONS, 1, ("e4", "failed", "refund", "shop")),
         (RUNS, 1, ("fail", "refund", "shop")),
+        (FAIL_REASONS, 1, ("e2: failed", "refund", "shop")),
+        (FAIL_REASONS, 1, ("e4: went wrong: KeyError", "refund", "shop")),
         (AGENT_TOOL_CALLS, 0, ("refund", "shop")),
     ] == list(measurements(report(PASSED, NOT_PASSED, SKIPPED, BROKEN)))
 

@@ -14,7 +14,7 @@ class Counted:
     """Counts in the series of an instrument."""
 
     def __init__(self, instrument: Instrument) -> None:
-        self._table: SeriesTable[list[int]] = SeriesTable(instrument, lambda *_: [0], name_limits())
+        self._table: SeriesTable[list[int]] = SeriesTable(instrument, lambda *_: [0], name_limits(lambda: 0.0))
 
     def add(self, *values: str | None) -> None:
         """Count one."""

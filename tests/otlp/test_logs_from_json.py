@@ -187,3 +187,14 @@ def test_every_record_is_written_or_refused(resource: Any, scope: Any, records: 
     written = ExportLogsServiceRequest.FromString(body)
     count = sum(len(inner.log_records) for outer in written.resource_logs for inner in outer.scope_logs)
     assert len(records) == count + sum(each.spans for each in refused)
+
+
+def test_a_part_of_unknown_names_only_is_named_beside_others() -> None:
+    """It may hold records of a mistyped name, whose number is not known."""
+    body, (refused,), lost = logs_to_protobuf(
+        {"resourceLogs": [*request_with(RECORD)["resourceLogs"], {"scopeLogs": [{"logRecord": [RECORD]}]}]}
+    )
+
+    assert body == logs_to_protobuf(request_with(RECORD)).body
+    assert (Refusal.UNKNOWN_FIELD, 0, ()) == (refused.reason, refused.spans, lost)
+    assert "resourceLogs[1].scopeLogs[0] has no 'logRecords', but 'logRecord'" == refused.example

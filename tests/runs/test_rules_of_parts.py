@@ -31,19 +31,79 @@ UNCERTAIN: Final = "- - + + + +"
 """Whether the lookup was made before the pause cannot be told."""
 BY_ANOTHER: Final = "+ - + - - +"
 """The call was made outside, and only its result is known."""
+UNSEEN: Final = "- - + + - +"
+"""The calls before the pause are unknown, and the arguments were not in the messages."""
+SKIPPED: Final = "+ - + - - +"
+"""Nothing says that the call was refused, or what was called before."""
+HIDDEN: Final = "+ + + + - +"
+"""The whole run, without content."""
+TWICE: Final = "+ + x x x +"
+"""The run refunds twice, the second time an amount that it has not seen."""
+EDITED: Final = "+ + + + x +"
+"""The person has changed the amount: no message has it."""
 OTHERS: Final = {
     # The span of the request is the agent's, and lasts longer than the tool.
     "google-adk-confirmation-oi": dict.fromkeys(("confirmed-resumed", "parallel-resumed", "no-ids-resumed"), UNCERTAIN),
-    # Without content no span says that the run waits, or that the call was refused, unless the tool raised.
+    # Without content no span says that the call was refused.
     "pydantic-ai-approval-nocontent": {
-        **dict.fromkeys(("approved-asks", "denied-asks", "parallel-asks"), "+ + + x - +"),
         **dict.fromkeys(("approved-resumed", "raised-resumed", "parallel-resumed"), "+ + + + - +"),
         **dict.fromkeys(("denied-resumed", "raised-denied-resumed"), BY_ANOTHER),
     },
-    # The run refunds twice, the second time an amount that it has not seen.
-    "langgraph-approval-again": {"two-resumed": "+ + x x x +"},
-    # The same; and a greeting is a turn without a call.
-    "pydantic-ai-approval-again": {"two-resumed": "+ + x x x +", "turns-greeting": "+ x + x - +"},
+    "langgraph-approval-again": {"two-resumed": TWICE},
+    # A greeting is a turn without a call.
+    "pydantic-ai-approval-again": {"two-resumed": TWICE, "turns-greeting": "+ x + x - +"},
+    "openai-agents-approval-client": {
+        "two-again-resumed": TWICE,
+        "both-one-refused-resumed": WHOLE,
+        # The history is at the provider.
+        "conv-resumed": UNSEEN,
+        "conv-rejected-resumed": SKIPPED,
+        # The application refuses in its own words.
+        "reason-resumed": SKIPPED,
+    },
+    "openai-agents-approval-nocontent": {
+        **dict.fromkeys(("approved-resumed", "parallel-resumed", "sub-resumed"), UNSEEN),
+        # A run of one request to a model, of which nothing else is recorded.
+        "rejected-resumed": "+ x + x - +",
+    },
+    "openai-agents-approval-tl": {"hidden-approved-resumed": UNSEEN},
+    # The messages leave the calls out.
+    "openai-agents-approval-v2": dict.fromkeys(("approved-resumed", "parallel-resumed"), "- - + + + +"),
+    "openai-agents-approval-genai": dict.fromkeys(("conv-resumed", "hidden-approved-resumed"), UNSEEN),
+    "openai-agents-js-approval": {
+        "two-again-resumed": TWICE,
+        "both-one-refused-resumed": WHOLE,
+        "hidden-approved-resumed": UNSEEN,
+    },
+    "agno-approval": {
+        "two-again-resumed": TWICE,
+        "both-one-refused-resumed": WHOLE,
+        "reason-resumed": SKIPPED,
+        "edited-resumed": EDITED,
+        "hidden-approved-resumed": UNSEEN,
+        "hidden-rejected-resumed": SKIPPED,
+    },
+    "langgraph-approval-nocontent": {
+        **dict.fromkeys(("approved-resumed", "parallel-resumed", "interrupt-approved-resumed"), UNSEEN),
+        "rejected-resumed": SKIPPED,
+    },
+    "langgraph-approval-tl": {
+        "edited-resumed": EDITED,
+        "hidden-approved-resumed": UNSEEN,
+        "hidden-rejected-resumed": SKIPPED,
+    },
+    # The mark of a refusal is also that of a failure.
+    "vercel-ai-7-approval": {"two-again-resumed": TWICE, "both-one-refused-resumed": "+ + - - - +"},
+    # One trace holds the whole run, unless the application has named another one for the second part.
+    "mastra-approval": {
+        "two": TWICE,
+        **dict.fromkeys(("denied", "reason"), "+ + + x - +"),
+        "context-resumed": "- - + + + +",
+    },
+    "mastra-approval-nocontent": {
+        **dict.fromkeys(("approved", "suspended"), HIDDEN),
+        "context-resumed": "- - + + + +",
+    },
 }
 """What differs, by recording and scenario."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pytest
@@ -14,7 +15,7 @@ from one_trace import APPROVALS, PausedRun, paused_runs
 from spanscore.collect.remembered import GivenUp, LateReason
 from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
-from spanscore.contracts.instruments.instrument import EVALUATIONS, RUNS, RUNS_PAUSED, RUNS_RESUMED
+from spanscore.contracts.instruments.instrument import EVALUATIONS, FAIL_REASONS, RUNS, RUNS_PAUSED, RUNS_RESUMED
 from spanscore.metrics.measurements import measurements
 from spanscore.model import Report, Span, Unit
 from spanscore.scoring.engine import Engine
@@ -50,6 +51,8 @@ class Live:
                 self.counted[instrument.name, values[0] if instrument is RUNS else None] += int(count)
             elif instrument is EVALUATIONS:
                 self.counted[instrument.name, values[1]] += int(count)
+            elif instrument is FAIL_REASONS:
+                self.counted[instrument.name, values[0]] += int(count)
 
     def flush(self, timeout_s: float) -> bool:
         """Do nothing."""
@@ -84,8 +87,13 @@ def entry(name: str, parameters: dict[str, Any]) -> EvaluatorEntry:
 
 
 @pytest.mark.parametrize("pause_s", [90.0, HOUR / 3, 23 * HOUR])
-@pytest.mark.parametrize(("rules", "verdict"), [(RULES, "pass"), (NEVER, "fail")])
-def test_one_verdict_counted_once(rules: dict[str, dict[str, Any]], verdict: str, pause_s: float) -> None:
+@pytest.mark.parametrize(
+    ("rules", "verdict", "reasons"),
+    [(RULES, "pass", ()), (NEVER, "fail", ("never: issue_refund breaks forbidden: issue_refund",))],
+)
+def test_one_verdict_counted_once(
+    rules: dict[str, dict[str, Any]], verdict: str, reasons: Sequence[str], pause_s: float
+) -> None:
     """The rest comes in ten requests, as agents send it: every five seconds, the root last."""
     live = Live(rules)
     live.send(APPROVED.first, every_s=pause_s)
@@ -99,6 +107,7 @@ def test_one_verdict_counted_once(rules: dict[str, dict[str, Any]], verdict: str
         (RUNS_RESUMED.name, None): 1,
         (RUNS.name, verdict): 1,
         (EVALUATIONS.name, verdict): len(rules),
+        **{(FAIL_REASONS.name, reason): 1 for reason in reasons},
     } == live.counted
     final = live.reports[-1]
     assert (1, True) == (final.revision, final.complete)
@@ -223,8 +232,9 @@ def test_a_failure_before_the_pause_is_counted_with_it() -> None:
     live.send(APPROVED.second, every_s=60)
 
     assert ["fail", "fail"] == live.verdicts
-    assert (1, 1, 1) == (
+    assert (1, 1, 1, 1) == (
         live.counted[RUNS.name, "fail"],
+        live.counted[FAIL_REASONS.name, "lookups: lookup_order breaks forbidden: lookup_order"],
         live.counted[RUNS_PAUSED.name, None],
         live.counted[RUNS_RESUMED.name, None],
     )

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import pytest
 
-from one_trace import counted_runs, paused_runs
+from one_trace import counted_reasons, counted_runs, paused_runs
 from serving import Running, eventually, serving
 from spanscore.model import CloseReason
-from storage.test_durability import CHILD, configuration, killed, was_taken
+from storage.test_durability import CHILD, PROTOBUF, ROOT, configuration, killed, was_taken
 from storage.test_replay import Stored
 
 NAME: Final = "langgraph-approval"
@@ -64,9 +64,46 @@ def test_a_kill_in_a_pause(tmp_path: Path, durability: str, before_the_kill: int
         assert 0 == running.service.engine.counts().received
 
 
-def test_restarts(tmp_path: Path) -> None:
-    """Two orderly ends, one in the pause and one when the run has continued, are as if there had been none."""
+def _times_scored(directory: Path) -> int:
+    """Return how often it was written that the trace is scored."""
+    return sum(each.read_bytes().count(TRACE) for each in (directory / "state").glob("*.closed"))
+
+
+def test_two_kills_while_a_run_continues(tmp_path: Path) -> None:
+    """What the first start repeats of the pause is no score of what came after it, for the second one."""
     text = configuration(tmp_path, RULES)
+    scores = tmp_path / "scores.jsonl"
+    text = text.replace("exporters: {", f"exporters: {{jsonl: {{path: {scores}}}, ")
+    begun, rest = [(body, JSON) for body in (*FIRST, *SECOND[:1])], SECOND[1:]
+    another = [(CHILD, PROTOBUF), (ROOT, PROTOBUF)]
+    with killed(tmp_path, text, *begun, *another, once=lambda: scores.read_text().count("\n") > 1):
+        before = _times_scored(tmp_path)
+        with killed(tmp_path, text, once=lambda: _times_scored(tmp_path) > before), serving(text) as running:
+            eventually(lambda: TRACE in running.service.engine.table.open)
+            send(running, rest)
+            eventually(lambda: any(report.verdict == "pass" for report in running.reports.emitted))
+
+            emitted = [each for each in running.reports.emitted if each.trajectory.trace_id == TRACE]
+            assert [(0, "none"), (1, "pass")] == of(emitted)
+            assert 1 == runs(running)["runs pass"]
+
+
+def test_a_restart_prints_no_pause_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its line was printed before; the line of the whole run follows."""
+    text = configuration(tmp_path, RULES).replace("exporters: {", "exporters: {console: {}, ")
+    for requests in (FIRST, [], SECOND):
+        with serving(text) as running:
+            send(running, requests)
+            running.reports.wait_for(1 + bool(requests == SECOND))
+            running.stop()
+
+    assert ["-", "\N{CHECK MARK}"] == [each.split()[1] for each in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize(("forbidden", "verdict", "reasons"), [("cancel", "pass", 0), ("issue_refund", "fail", 1)])
+def test_restarts(tmp_path: Path, forbidden: str, verdict: str, reasons: int) -> None:
+    """Two orderly ends, one in the pause and one when the run has continued, are as if there had been none."""
+    text = configuration(tmp_path, RULES.replace("]]", f"]], forbidden: [{forbidden}]"))
     for requests, expected in ((FIRST, {"runs_paused": 1}), (SECOND[:1], {})):
         with serving(text) as running:
             send(running, requests)
@@ -76,9 +113,12 @@ def test_restarts(tmp_path: Path) -> None:
             assert [(0, "none")] == of(running.reports.emitted)
     with serving(text) as running:
         send(running, SECOND[1:])
-        assert [(0, "none"), (1, "pass")] == of(running.reports.wait_for(2))
-        assert {"runs pass": 1, "runs_resumed": 1} == runs(running)
+        assert [(0, "none"), (1, verdict)] == of(running.reports.wait_for(2))
+        assert {f"runs {verdict}": 1, "runs_resumed": 1} == runs(running)
+        assert reasons == sum(counted_reasons(running.page("/metrics")[1]).values())
         assert running.reports.emitted[-1].complete
+    with serving(text) as running:
+        assert {} == runs(running) == counted_reasons(running.page("/metrics")[1])
 
 
 def test_a_repeated_request_in_a_pause(tmp_path: Path) -> None:

@@ -150,22 +150,51 @@ def test_wrong(spanscore_run):
     run(SEARCH)
     assert_trajectory(spanscore_run, {"stepz": []})
 
+def test_no_type(spanscore_run):
+    run(SEARCH)
+    assert_trajectory(spanscore_run, {"type": "tool_call_ordr"})
+
 def test_no_fixture():
     with spanscore.recording() as runs:
         run(SEARCH)
     assert_trajectory(runs)
+
+def test_unreadable(spanscore_run):
+    run(SEARCH)
+    assert_trajectory(spanscore_run)
 """
+    (tmp_path / "test_agent.golden.jsonl").write_text('{"test": "test_unreadable", "steps"')
     told = ran(tmp_path, AGENT + tests).stdout
 
-    assert "5 failed" in told
+    assert "7 failed" in told
+    assert "golden_runs.py" not in told
+    assert "_parameters.py" not in told
     for said in (
         "no run of an agent was recorded",
         "2 runs were recorded (invoke_agent planner, invoke_agent planner)",
         "the run cannot be evaluated: not recorded: the arguments of 'search' (call 1)",
         "stepz: unknown key; did you mean 'steps'?",
+        "there is no evaluator 'tool_call_ordr'; did you mean 'tool_call_order'?",
+        "InputError: test_agent.golden.jsonl:1: not valid JSON",
         "only a run of the fixture spanscore_run has a golden run",
     ):
         assert said in told
+
+
+def test_a_provider_that_cannot_be_recorded(ran: Ran, tmp_path: Path) -> None:
+    """The error of the fixture is one line."""
+    tests = """
+trace.set_tracer_provider(trace.NoOpTracerProvider())
+
+def test_no_sdk(spanscore_run):
+    pass
+"""
+    told = ran(tmp_path, AGENT + tests).stdout
+
+    assert "1 error" in told
+    assert "NoOpTracerProvider" in told
+    assert "Traceback" not in told
+    assert not [name for name in ("capture.py", "recorded_runs.py", "contextlib.py") if name in told]
 
 
 def test_unused_it_costs_nothing(tmp_path: Path) -> None:

@@ -250,6 +250,24 @@ def test_a_part_without_content_begins_unseen() -> None:
     assert ("issue_refund", True) == (summary(run)[0], run.completeness.begin_unseen)
 
 
+def test_messages_that_begin_with_an_answer_are_the_rest_of_a_run() -> None:
+    """The provider has the others. What stands before the last text of the user is another turn."""
+    cut = sent(3, results({"c2": DENIED}), parent=1)
+    next_turn = sent(3, results({"c2": DENIED}), user("and now?"), parent=1)
+
+    assert [True, False] == [run_of(each).completeness.begin_unseen for each in (cut, next_turn)]
+
+
+def test_an_item_that_asks_may_have_an_id_of_its_own() -> None:
+    """The id of the call is in the answer; of several, nothing says which answer is whose."""
+    first = (asks(asked("lookup_order", ORDER, "fc_1")), results({"c1": {"amount": 40}}))
+    both = asks(asked("issue_refund", REFUND, "fc_2"), asked("send_mail", {}, "fc_3"))
+    run = run_of(EXECUTED, sent(4, user(), *first, both, results({"c3": "sent", "c2": "ok"}), parent=1))
+
+    assert [("c1", {"amount": 40}), ("c2", "ok")] == [(call.call_id, call.result) for call in run.calls]
+    assert [("send_mail", None, NOT_RECORDED)] == [(each.name, each.call_id, each.result) for each in run.uncertain]
+
+
 def test_calls_of_other_processes_are_not_compared_in_time() -> None:
     """Their clocks may differ: then nothing shows that the run continues."""
     elsewhere = EXECUTED._replace(resource={"host.name": "b"})

@@ -24,6 +24,7 @@ COMMANDS: Final = {
     **{name: name for name in _OF_THEIR_OWN},
     **dict.fromkeys(("check", "list", "describe", "schema"), "catalog"),
     "completion": "completion",
+    "mcp": "mcp_server",
 }
 """The module of each command."""
 

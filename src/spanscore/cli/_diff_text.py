@@ -81,6 +81,8 @@ class Comparison:
         match verdict:
             case Verdict.SAME:
                 told = "the same: nothing that was scored differs by more than the margin"
+            case Verdict.INCONCLUSIVE if not self.measures:
+                told = "inconclusive: nothing to compare, as no evaluator looks at single runs"
             case Verdict.INCONCLUSIVE:
                 why = "nothing to compare" if all(each.base is None for each in named) else "too few runs to say"
                 told = f"inconclusive: {why} for {first}{more}"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final, TextIO
 
+from spanscore.cli._reason_texts import counted
 from spanscore.cli._summary import Summary
 from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
@@ -35,13 +37,14 @@ class HtmlPage:
         self._out: Final = out
         self._names: Final = CaseNames(key)
         self._batch: Final = RunBatch()
-        self._passed = 0
+        self._passed: Final[Counter[str]] = Counter()
         self._trace_url: Final = trace_url
 
     def add(self, report: Report) -> None:
         self._names.add(report)
         self._batch.add(report)
-        self._passed += report.label == "pass"
+        if report.label == "pass":
+            self._passed["run" if report.conversation is None else "conversation"] += 1
 
     def finish(self, summary: Summary) -> None:
         unchecked = summary.unchecked()
@@ -51,7 +54,7 @@ class HtmlPage:
         more = [f"... and {len(lines) - _REASONS_TOLD} more"] if len(lines) > _REASONS_TOLD else []
         rows = summary.why.rows()
         values: dict[str, Any] = {
-            "title": f"{_WORDS[verdict]}: {plural(summary.trajectories, 'run')} - spanscore",
+            "title": f"{_WORDS[verdict]}: {counted(summary.why.runs, summary.why.conversations)} - spanscore",
             "verdict": verdict,
             "headline": self._headline(summary, rows),
             "sentence": "",
@@ -67,17 +70,21 @@ class HtmlPage:
 
     def _headline(self, summary: Summary, rows: Sequence[ReasonRow]) -> str:
         """Return how many runs failed or passed; after the verdict, where that does not follow from it."""
-        verdict, failing, passed = summary.verdict, summary.failing, self._passed
-        runs = f"{summary.trajectories:,} run{'' if summary.trajectories == 1 else 's'}"
-        if failing:
-            told, follows = failed_for(summary.why, rows), verdict == "failed"
-        elif passed:
-            told, follows = f"{passed:,} of {runs} passed", verdict == "passed"
+        verdict, table = summary.verdict, summary.why
+        if summary.failing:
+            told, follows = failed_for(table, rows), verdict == "failed"
+        elif self._passed:
+            numbers = {"run": table.runs, "conversation": table.conversations}
+            passed = (f"{self._passed[what]:,} of {plural(all_of, what)}" for what, all_of in numbers.items() if all_of)
+            told, follows = f"{' and '.join(passed)} passed", verdict == "passed"
         else:
-            told, follows = (
-                f"none of {runs} was evaluated" if summary.trajectories else "there was no run to score",
-                False,
+            are_none = not table.runs and not table.conversations
+            told = (
+                "there was no run to score"
+                if are_none
+                else f"none of {counted(table.runs, table.conversations)} was evaluated"
             )
+            follows = False
         return told if follows else f"{_WORDS[verdict]}: {told}"
 
     def _notes(self) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, TextIO, assert_never
 from xml.sax.saxutils import escape, quoteattr
 
 from spanscore.cli._summary import Gate, Summary
-from spanscore.model import Evaluation, Failed, Report, Score, Skipped, Trajectory
+from spanscore.model import Evaluation, Failed, Report, Score, Skipped
 from spanscore.reports.cases import CaseNames, test_names
 from spanscore.reports.evaluation_event import failure_text
 from spanscore.reports.reasons import reasons_of
@@ -119,7 +119,7 @@ class _Suite:
     def add(self, run: int, report: Report, evaluation: Evaluation) -> None:
         trajectory = report.trajectory
         classname = ".".join(filter(None, (trajectory.service, trajectory.agent, evaluation.name)))
-        case = _TestCase(run, classname, "", properties=_properties(trajectory, evaluation))
+        case = _TestCase(run, classname, "", properties=_properties(report, evaluation))
         match evaluation.outcome:
             case Score(value) as score if evaluation.informational:  # to JUnit, whatever is not skipped has a verdict
                 told = f"informational: score {value:.4g}: {report.told(score)}"
@@ -169,10 +169,15 @@ class _Suite:
         out.write("  </testsuite>\n")
 
 
-def _properties(trajectory: Trajectory, evaluation: Evaluation) -> str:
+def _properties(report: Report, evaluation: Evaluation) -> str:
+    trajectory = report.trajectory
     ids = {"trace_id": trajectory.trace_id.hex(), "root_span_id": trajectory.root_span_id.hex()}
-    reasons = [("spanscore.fail_reason", each.text) for each in reasons_of(evaluation, trajectory)]
-    told = [*(ids | test_names(trajectory)).items(), *reasons]
+    told = [*(ids | test_names(trajectory)).items()]
+    for each in reasons_of(evaluation, report):
+        told.append(("spanscore.fail_reason", each.text))
+        if each.turn is not None and report.conversation is not None:
+            trace_id = report.conversation.turns[each.turn].trace_id.hex()
+            told.append(("spanscore.fail_turn", f"turn {each.turn + 1}, trace {trace_id}"))
     properties = "".join(f'<property name="{name}" value={_attribute(value)} />' for name, value in told)
     return f"<properties>{properties}</properties>"
 

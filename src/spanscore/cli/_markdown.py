@@ -7,9 +7,17 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final, TextIO
 
-from spanscore.cli._reason_texts import HEADINGS, ROWS_SHOWN, headline, more, share, since_when
+from spanscore.cli._reason_texts import (
+    ROWS_SHOWN,
+    counted,
+    headings,
+    headline,
+    more,
+    share,
+    since_when,
+    turn_of,
+)
 from spanscore.cli._summary import Summary
-from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
 from spanscore.model import Failed, Outcome, Report, Score
 from spanscore.reports.cases import CaseNames
@@ -53,7 +61,8 @@ class Markdown:
 
     def finish(self, summary: Summary) -> None:
         verdict = summary.verdict
-        runs = f"{plural(summary.trajectories, 'run')}, {self._labels['fail']} failed"
+        why = summary.why
+        runs = f"{counted(why.runs, why.conversations)}, {self._labels['fail']} failed"
         lines = [MARKER, f"### {SIGNS[verdict]} spanscore: {_WORDS[verdict]}: {runs}", ""]
         reasons = [*summary.problems, *summary.unchecked(), *summary.told_of_gates(), *summary.remarks()]
         if reasons:
@@ -63,7 +72,7 @@ class Markdown:
             lines.append(f"| {code(name)} | {code(tally.type)} | {' | '.join(tally.cells)} |")
         lines += ["", *_reasons(summary.why)]
         if self._failing:
-            lines += [f"<details><summary>{plural(self._labels['fail'], 'failing run')}</summary>", ""]
+            lines += [f"<details><summary>{counted(why.failing, why.failing_conversations, 'failing ')}</summary>", ""]
             names = self._names.names()
             for number, trace_id, told in self._failing:
                 lines += [f"- {code(names[number])} {code(trace_id)}", *(f"  - {line}" for line in told)]
@@ -77,11 +86,12 @@ def _reasons(table: ReasonTable) -> Iterator[str]:
     """Yield the lines of the table of reasons; none if no run failed."""
     if not (rows := table.rows()):
         return
-    yield from (f"**{headline(table, rows)}**", "", f"| {' | '.join(HEADINGS)} |", "|--:|--:|---|---|---|")
+    yield from (f"**{headline(table, rows)}**", "", f"| {' | '.join(headings(table))} |", "|--:|--:|---|---|---|")
     for row in rows[:ROWS_SHOWN]:
         errors = "".join(f"<br>{runs}x {as_text(text)}" for text, runs in row.errors)
         changed = f"<br>**{since_when(table, row)}**" if row.growth else ""
-        reason = f"{'&emsp;' if row.part_of else ''}{as_text(row.text)}{changed}{errors}"
+        turn = f"<br>{as_text(turn_of(row))}" if row.turn is not None else ""
+        reason = f"{'&emsp;' if row.part_of else ''}{as_text(row.text)}{changed}{turn}{errors}"
         yield f"| {row.runs} | {share(row)} | {reason} | {as_text(agents(row))} | {code(row.trace_id)} |"
     if rest := more(rows):
         yield f"| | | {rest} | | |"

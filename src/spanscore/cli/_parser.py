@@ -88,6 +88,15 @@ def path_ending(*suffixes: str) -> Callable[[str], Path]:
     return read
 
 
+def name_and_value(text: str) -> tuple[str, str]:
+    """Read `NAME=VALUE`."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        message = "must be NAME=VALUE"
+        raise argparse.ArgumentTypeError(message)
+    return name.strip(), value.strip()
+
+
 def _suggested(word: str, known: Iterable[str]) -> str:
     from spanscore.messages.nearest import suggestion  # noqa: PLC0415 - difflib is slow to load, and mistakes are rare
 

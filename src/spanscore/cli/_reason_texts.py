@@ -6,13 +6,25 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from spanscore.messages.plural import plural
 from spanscore.messages.printable import MAX_LABEL_CHARS, printable
 from spanscore.reports.reason_table import ReasonRow, ReasonTable
 from spanscore.reports.reason_words import clearest, failed_for
 
-HEADINGS: Final = ("runs", "share", "reason", "agents", "such as")
+_HEADINGS: Final = ("share", "reason", "agents", "such as")
 ROWS_SHOWN: Final = 20
 _BLOCKS: Final = "▁▂▃▄▅▆▇█"
+
+
+def headings(table: ReasonTable) -> tuple[str, ...]:
+    """Return the headings of the columns."""
+    return ("count" if table.conversations else "runs", *_HEADINGS)
+
+
+def counted(runs: int, conversations: int, kind: str = "") -> str:
+    """Return numbers in words, such as `5 runs` or `5 failing runs and 1 failing conversation`."""
+    numbers = [plural(runs, f"{kind}run")] if runs or not conversations else []
+    return " and ".join([*numbers, *([plural(conversations, f"{kind}conversation")] if conversations else [])])
 
 
 def headline(table: ReasonTable, rows: Sequence[ReasonRow]) -> str:
@@ -39,6 +51,13 @@ def over_time(row: ReasonRow) -> str:
     """Return a block for each part of the runs, as high as the share that failed for a reason, of the largest one."""
     largest = max((bar.share for bar in row.over_time), default=0)
     return "".join(_BLOCKS[round(bar.share / largest * (len(_BLOCKS) - 1))] for bar in row.over_time) if largest else ""
+
+
+def turn_of(row: ReasonRow) -> str:
+    """Return where the reason is first found in a conversation: `first in turn 2 of conversation c-1`; else nothing."""
+    if row.turn is None:
+        return ""
+    return f"first in turn {row.turn + 1} of conversation {printable(row.conversation_id or '?')}"
 
 
 def share(row: ReasonRow) -> str:

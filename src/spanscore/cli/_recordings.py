@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from functools import partial
-from typing import Final
+from typing import Any, Final, TextIO
 
 from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
@@ -55,11 +55,32 @@ class ProgressLines:
             print(f"{doing}: {100 * done // total} %", file=sys.stderr, flush=True)
 
 
+class _AfterBar:
+    """Standard output on a terminal with a progress bar: the bar ends before the first text."""
+
+    def __init__(self, out: TextIO, end: Callable[[], None]) -> None:
+        self._out: Final = out
+        self._end: Final = end
+
+    def write(self, text: str) -> int:
+        self._end()
+        return self._out.write(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        self.write("".join(lines))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._out, name)
+
+
 @contextmanager
 def progress(
     doing: str, *, of_bytes: bool = True, lines: ProgressLines | None = None
 ) -> Iterator[Callable[[int, int], None] | None]:
-    """Show a progress bar on standard error, which vanishes at the end; without a terminal, lines if there are any."""
+    """Show a progress bar on standard error; without a terminal, lines if there are any.
+
+    It vanishes at the end, and before the first text of a standard output that is a terminal, too.
+    """
     if not sys.stderr.isatty():
         yield None if lines is None else partial(lines.show, doing)
         return
@@ -68,7 +89,11 @@ def progress(
 
     count = DownloadColumn() if of_bytes else MofNCompleteColumn()
     columns = (BarColumn(), count, TimeRemainingColumn())
-    with Progress(doing, *columns, console=Console(stderr=True), transient=True) as bar:
+    # Redirected, standard output would be written to the bar's terminal, even if it is a file.
+    with (
+        Progress(doing, *columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as bar,
+        redirect_stdout(_AfterBar(sys.stdout, bar.stop) if sys.stdout.isatty() else sys.stdout),
+    ):
         task = bar.add_task(doing, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 

@@ -13,7 +13,16 @@ from rich.text import Text
 
 from spanscore.cli._columns import width_of
 from spanscore.cli._marked import details_of, marked_calls
-from spanscore.cli._reason_texts import HEADINGS, ROWS_SHOWN, headline, more, over_time, share, since_when
+from spanscore.cli._reason_texts import (
+    ROWS_SHOWN,
+    headings,
+    headline,
+    more,
+    over_time,
+    share,
+    since_when,
+    turn_of,
+)
 from spanscore.cli._repeated_cases import COLUMNS as COLUMNS_OF_CASES
 from spanscore.cli._summary import Summary
 from spanscore.compare.alignment import CONTEXT, Entry
@@ -84,17 +93,24 @@ class Table:
         self._print_runs()
         others = (("passing", self._shown["pass"]), ("without a verdict", self._shown["not_evaluated"]))
         hidden = [("failing", self._shown["fail"] - _FAILING_SHOWN), *((name, n - _OTHERS_SHOWN) for name, n in others)]
-        if more := " and ".join(f"{count} more {name}" for name, count in hidden if count > 0):
-            self._console.print(f"... and {more}; --format json has all")
+        if more := {name: count for name, count in hidden if count > 0}:
+            runs = plural(sum(more.values()), "more trajectory", "more trajectories")
+            kinds = ", ".join(f"{count} {name}" for name, count in more.items())
+            self._console.print(f"... and {runs}, {kinds}; --format json has all")
         if not self._at_once:
             self._console.print()
         grids = filter(self._fits, (_counts(summary), _counts(summary, typed=False)))
         self._console.print(next(grids, None) or _counts_below(summary))
         self._tell_cases(summary)
         self._tell_unchecked(summary)
-        counts = [plural(summary.trajectories, "trajectory", "trajectories"), plural(summary.tool_calls, "tool call")]
-        if summary.failing:
-            counts.append(f"{summary.failing} failing")
+        why = summary.why
+        counts = [plural(why.runs, "trajectory", "trajectories"), plural(summary.tool_calls, "tool call")]
+        if why.failing:
+            counts.append(plural(why.failing, "failing trajectory", "failing trajectories"))
+        if why.conversations:
+            counts.append(plural(why.conversations, "conversation"))
+        if why.failing_conversations:
+            counts.append(plural(why.failing_conversations, "failing conversation"))
         if summary.unchecked_cases:
             counts.append(f"{plural(len(summary.unchecked_cases), 'case')} not checked")
         if summary.problems:
@@ -136,8 +152,12 @@ class Table:
 
     def _tell_unchecked(self, summary: Summary) -> None:
         """Print what was not scored and why, remarks, and gates."""
-        for name, skipped, reasons in summary.skipped():
-            self._console.print(Text(printable(f"{name} skipped {skipped}: {reasons}", _SENTENCE_WIDTH), style="dim"))
+        skipped: dict[str, list[str]] = {}
+        for name, count, reasons in summary.skipped():
+            told = f"skipped {plural(count, 'trajectory', 'trajectories')}: {reasons}"
+            skipped.setdefault(told, []).append(name)
+        for told, names in skipped.items():
+            self._console.print(Text(printable(f"{', '.join(names)} {told}", _SENTENCE_WIDTH), style="dim"))
         for line in (*summary.unchecked(), *summary.remarks()):
             self._console.print(Text(line, style="yellow"))
         for line in summary.told_of_gates():
@@ -173,8 +193,12 @@ def _headline(report: Report, case: str | None) -> Text:
     trajectory = report.trajectory
     case = conversation_name(report) or case
     known = [trajectory.service, trajectory.agent, case, plural(len(trajectory.calls), "tool call")]
-    if not report.complete:
+    if report.conversation is not None and report.conversation.finished is None:
+        pass  # its name says so
+    elif not report.complete:
         known.append(f"incomplete ({report.incomplete})")
+    elif trajectory.completeness.resumed and report.conversation is None:
+        known.append("continues after a pause")
     text = Text.assemble((mark, style), " ", (trajectory.trace_id.hex(), "bold"), "  ")
     return text.append("  ".join(printable(word) for word in known if word))
 
@@ -198,13 +222,15 @@ def _calls(report: Report) -> Text:
 def _reasons(table: ReasonTable, rows: Sequence[ReasonRow], id_width: int | None = None) -> Grid:
     """Return the reasons, the ids of traces with so many digits."""
     grid = Grid(box=None, padding=(0, 3, 0, 0), pad_edge=False, header_style="dim")
-    for heading in HEADINGS:
-        grid.add_column(heading, justify="right" if heading in HEADINGS[:2] else "left", overflow="fold")
+    for place, heading in enumerate(headings(table)):
+        grid.add_column(heading, justify="right" if place <= 1 else "left", overflow="fold")
     for row in rows[:ROWS_SHOWN]:
         indent = "  " if row.part_of else ""
         reason = Text(f"{indent}{printable(row.text, _SENTENCE_WIDTH)}")
         if changed := since_when(table, row):
             reason.append(f"\n{indent}  {over_time(row)}  ", style="dim").append(changed, style="bold red")
+        if turn := turn_of(row):
+            reason.append(f"\n{indent}  {turn}", style="dim")
         for text, runs in row.errors:
             reason.append(f"\n{indent}  {runs}x {text}", style="dim")
         grid.add_row(str(row.runs), share(row), reason, Text(agents(row)), row.trace_id[:id_width])

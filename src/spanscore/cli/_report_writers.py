@@ -49,7 +49,9 @@ class CaseLines:
     def add(self, report: Report) -> None: ...
 
     def finish(self, summary: Summary) -> None:
-        if summary.repeated is not None:
+        if summary.repeated is None:
+            self._out.close()  # so that no file appears
+        else:
             self._out.writelines(summary.repeated.lines())
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Final, Literal, NamedTuple
 
+from spanscore.cli._reason_texts import counted
 from spanscore.cli._repeated_cases import RepeatedCases
 from spanscore.cli._sought import Sought
 from spanscore.compare.names import listed, short
@@ -84,7 +85,6 @@ class Summary:
         self._fail_under: Final = fail_under
         entries = tuple(entries)
         self.tallies: Final = {entry.name: Tally(entry.type, entry.informational) for entry in entries}
-        self.trajectories = 0
         self.why: Final = ReasonTable()
         """The reasons for which runs failed."""
         self.tool_calls = 0
@@ -103,7 +103,6 @@ class Summary:
         self._reasons: Final = {entry.name: Counter[str]() for entry in entries}
 
     def add(self, report: Report) -> None:
-        self.trajectories += 1
         run, is_run = report.trajectory, report.conversation is None
         if is_run:
             self._add_run(report)
@@ -131,9 +130,14 @@ class Summary:
             self._asked_about_none[run.agent or "without a name"] += 1
 
     @property
+    def trajectories(self) -> int:
+        """The number of runs and conversations."""
+        return self.why.runs + self.why.conversations
+
+    @property
     def failing(self) -> int:
-        """The number of failing runs."""
-        return self.why.failing
+        """The number of failing runs and conversations."""
+        return self.why.failing + self.why.failing_conversations
 
     @property
     def verdict(self) -> Literal["passed", "failed", "unchecked"]:
@@ -168,23 +172,24 @@ class Summary:
 
     def told_of_gates(self) -> list[str]:
         """Return a line for each mean that is too low; if none is but runs failed, one line that explains that."""
-        gates = self.gates()
+        gates, failing = self.gates(), counted(self.why.failing, self.why.failing_conversations)
         lines = [f"{short(gate.name)}: {gate}" for gate in gates if not gate.holds]
         if gates and self.failing and not lines:
             means = ", ".join(f"{short(gate.name)} {_shown(gate.mean, gate.bound)}" for gate in gates)
             enough = f"every mean is at least {self._fail_under:g} (--fail-under)"
-            lines = [f"{plural(self.failing, 'run')} failed, but {enough}: {means}"]
+            lines = [f"{failing} failed, but {enough}: {means}"]
         if self.repeated is not None and any(self.repeated.gates()):
             lines += [*self.repeated.told_of_gates(), *self._went_wrong()]
             if self.failing and not lines:
-                lines = [f"{plural(self.failing, 'run')} failed, but the rate of every case holds (--min-pass-rate)"]
+                lines = [f"{failing} failed, but the rate of every case holds (--min-pass-rate)"]
         return [printable(line, _LINE_WIDTH) for line in lines]
 
     def unscored(self) -> Iterator[tuple[str, str]]:
         """Yield the name of each evaluator that scored no trajectory, and why: it has checked nothing."""
         for name, tally in self._deciding.items() if self.trajectories else ():
             if not (tally.scored or tally.failed):
-                yield name, f"skipped all {tally.skipped}" if tally.skipped else self._sought[name].why_none()
+                skipped = f"skipped all {plural(tally.skipped, 'trajectory', 'trajectories')}"
+                yield name, skipped if tally.skipped else self._sought[name].why_none()
 
     def missed(self, name: str) -> frozenset[str]:
         """Return the reasons by which an evaluator skipped runs of cases that have no row."""

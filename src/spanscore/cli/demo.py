@@ -16,7 +16,7 @@ from spanscore import config as configuration
 from spanscore.cli import FAILED, OK
 from spanscore.cli._report_table import Table
 from spanscore.cli._summary import Summary
-from spanscore.cli.demo_agent.agent import RUNS
+from spanscore.cli.demo_agent.agent import CASES, CUSTOMERS, TRACES_OF_CUSTOMERS
 from spanscore.config import Config
 from spanscore.model import Report
 
@@ -30,7 +30,8 @@ exporters:
   prometheus: {endpoint: "localhost:0"}
 storage: {durability: none}
 """
-_SCORES_S: Final = 15.0
+_RUNS: Final = len(CASES) + TRACES_OF_CUSTOMERS
+_SCORES_S: Final = 30.0
 _METRIC: Final = "gen_ai_evaluation_score"
 _SHOWN: Final = 'gen_ai_evaluation_name="order"'
 _NEXT: Final = """
@@ -59,19 +60,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class _Screen:
-    """Prints each report at once, and sets `complete` after the last one."""
+    """Prints each report at once until `complete` is set: after all runs, and the conversation that fails."""
 
-    def __init__(self, config: Config, expected: int) -> None:
+    def __init__(self, config: Config) -> None:
         self.summary: Final = Summary(config.evaluators)
         self.table: Final = Table(sys.stdout, at_once=True)
         self.complete: Final = asyncio.Event()
-        self._expected = expected
 
     def emit(self, report: Report) -> None:
+        if self.complete.is_set():
+            return
         self.summary.add(report)
         self.table.add(report)
         sys.stdout.flush()
-        if self.summary.trajectories >= self._expected:
+        if self.summary.why.conversations and self.summary.why.runs >= _RUNS:
             self.complete.set()
 
     def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits
@@ -87,13 +89,16 @@ async def _demo(*, keep: bool) -> int:
 
     text = files("spanscore.cli.demo_agent").joinpath("spanscore.yaml").read_text(encoding="utf-8")
     config = configuration.loads(text + _FREE_PORTS, "demo", Path()).for_serve()
-    screen = _Screen(config, len(RUNS))
+    screen = _Screen(config)
     service = Service(config, {"screen": screen})
     await service.start()
     try:
         await service.ready()
         receiver = f"http://localhost:{service.addresses[HTTP][0].port}"
-        print(f"A refund agent holds {len(RUNS)} conversations and sends its spans to {receiver}\n", flush=True)
+        print(
+            f"A refund agent runs {len(CASES)} test cases, serves two customers, and sends its spans to {receiver}\n",
+            flush=True,
+        )
         agent = await _agent(receiver)
         try:
             await asyncio.wait_for(screen.complete.wait(), _SCORES_S)
@@ -124,7 +129,8 @@ async def _agent(receiver: str) -> asyncio.subprocess.Process:
         "OTEL_EXPORTER_OTLP_ENDPOINT": receiver,
         "OTEL_SERVICE_NAME": "refunds",
     }
-    return await asyncio.create_subprocess_exec(sys.executable, "-m", "spanscore.cli.demo_agent.agent", env=environment)
+    command = (sys.executable, "-m", "spanscore.cli.demo_agent.agent", CUSTOMERS)
+    return await asyncio.create_subprocess_exec(*command, env=environment)
 
 
 def _metric(page: str) -> str:

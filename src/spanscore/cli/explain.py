@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -17,6 +18,7 @@ from spanscore.cli._selection import Selection, add_filters
 from spanscore.compare.differences import json_text
 from spanscore.config import parts as wiring
 from spanscore.contracts.plugins import find, names
+from spanscore.errors import PluginError
 from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
 from spanscore.model import (
@@ -159,7 +161,11 @@ def _span(each: ExplainedSpan, call: ToolCall | None, *, content: bool) -> str:
 @cache
 def _dialect_names() -> dict[str, str]:
     """Return the names of dialects in `spanscore list dialects`, by the name of their class."""
-    return {find("dialects", name).__name__: name for name in names("dialects")}
+    found = {}
+    for name in names("dialects"):
+        with suppress(PluginError):  # a broken one reads nothing
+            found[find("dialects", name).__name__] = name
+    return found
 
 
 def _call(call: ToolCall, *, content: bool) -> str:

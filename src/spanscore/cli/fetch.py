@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import http.client
 import re
 import sys
-import threading
-import urllib.error
-import urllib.parse
-import urllib.request
-from queue import Empty, SimpleQueue
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from spanscore.cli import FAILED, OK
+from spanscore.cli._http_client import base_url, http_answer
 from spanscore.cli._recordings import tell_of_left_behind
 from spanscore.errors import InputError
 from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.otlp.from_protobuf import trace_ids
-from spanscore.otlp.strict_json import parse
-from spanscore.recordings.files import MAX_REQUEST_SIZE
 from spanscore.recordings.foreign import Converted, from_foreign, is_foreign
 from spanscore.recordings.writer import RecordingWriter
 
 _PATHS: Final = ("/api/v3/traces/{}", "/api/v2/traces/{}", "/api/traces/{}")
 """Of Jaeger, of Tempo, and of earlier versions of both."""
-_TIMEOUT_S: Final = 30.0
-"""Of each step: to connect, and to wait for more."""
 _LIMIT_S: Final = 60.0
 """Of an answer from start to end."""
 _OK: Final = 200
@@ -47,7 +38,7 @@ def define(parser: argparse.ArgumentParser) -> None:
         "then stays as it was."
     )
     parser.add_argument(
-        "url", type=_base, metavar="URL", help="where Jaeger's page or Tempo answers: http://localhost:16686"
+        "url", type=base_url, metavar="URL", help="where Jaeger's page or Tempo answers: http://localhost:16686"
     )
     parser.add_argument("traces", nargs="+", type=_trace, metavar="TRACE_ID", help="in hexadecimal")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where to, as spanscore record writes")
@@ -82,26 +73,6 @@ def run(arguments: argparse.Namespace, *, limit_s: float = _LIMIT_S) -> int:
     return FAILED if missing or refused else OK
 
 
-class _HttpResponse(NamedTuple):
-    """An answer of a server."""
-
-    status: int
-    content_type: str
-    body: bytes
-
-    def document(self) -> Any:
-        """Return the JSON object in it, None if it begins as none.
-
-        Raises:
-            MalformedRequest: it is broken.
-        """
-        return parse(self.body) if self.body.lstrip()[:1] == b"{" else None
-
-    def __str__(self) -> str:
-        form = f"of type {printable(self.content_type)}" if self.content_type else "without a Content-Type"
-        return f"status {self.status} and {plural(len(self.body), 'byte')} {form}"
-
-
 def _fetched(base: str, trace: str, limit_s: float) -> Converted | None:
     """Return a trace as a request, None if Jaeger or Tempo answers that it has none.
 
@@ -112,7 +83,7 @@ def _fetched(base: str, trace: str, limit_s: float) -> Converted | None:
     unknown: InputError | None = None
     for path in _PATHS:
         url = base + path.format(trace)
-        answer = _answer(url, limit_s)
+        answer = http_answer(url, limit_s)
         try:
             document = answer.document()
         except MalformedRequest as error:
@@ -157,98 +128,6 @@ def _check_asked(url: str, trace: str, body: bytes) -> None:
 
 def _no_trace(url: str, why: str) -> InputError:
     return InputError(f"{url}: the answer is no trace: {printable(why, 200)}")
-
-
-class _SameServer(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect to another server, whose response would not be the requested trace."""
-
-    def redirect_request(  # noqa: PLR0913, PLR0917 - as the standard library has it
-        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
-    ) -> urllib.request.Request | None:
-        """Return the next request.
-
-        Raises:
-            InputError: it would go to another scheme, host or port.
-        """
-        if _server(newurl) != _server(req.full_url):
-            message = (
-                f"{req.full_url}: answers with status {code}, a redirect to {printable(newurl, 200)}. This is another "
-                "server, which is not followed: name it in the command if it is the right one"
-            )
-            raise InputError(message)
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
-def _server(url: str) -> tuple[str, str | None, int | None]:
-    """Return the scheme, host and port of a URL.
-
-    Raises:
-        ValueError: it is none.
-    """
-    parts = urllib.parse.urlsplit(url)
-    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
-
-
-def _answer(url: str, limit_s: float) -> _HttpResponse:
-    """Ask a server, on a thread: a server that sends a byte now and then keeps no time limit of a socket."""
-    answers: SimpleQueue[_HttpResponse | Exception] = SimpleQueue()
-
-    def ask() -> None:
-        try:
-            answers.put(_asked(url))
-        except Exception as error:  # noqa: BLE001 - raised again below
-            answers.put(error)
-
-    threading.Thread(target=ask, name="spanscore-fetch", daemon=True).start()
-    try:
-        answer = answers.get(timeout=limit_s)
-    except Empty:
-        message = f"{url}: the answer is not complete after {limit_s:g} s"
-        raise InputError(message) from None
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
-
-
-def _asked(url: str) -> _HttpResponse:
-    try:
-        request = urllib.request.Request(url, headers={"Accept": "application/json"})  # noqa: S310 - http or https, as checked
-        try:
-            response = urllib.request.build_opener(_SameServer).open(request, timeout=_TIMEOUT_S)
-        except urllib.error.HTTPError as error:
-            if error.code != _NOT_FOUND:
-                message = f"{url}: answers with status {error.code}{_redirect(error)}"
-                raise InputError(message) from error
-            response = error
-        with response:
-            body: bytes = response.read(MAX_REQUEST_SIZE + 1)
-            if len(body) <= MAX_REQUEST_SIZE and (left := response.length):
-                message = f"{url}: the answer is cut short: {len(body):,} of {len(body) + left:,} bytes came"
-                raise InputError(message)
-    except (http.client.InvalidURL, OSError, ValueError, OverflowError) as error:
-        message = f"{url}: cannot be asked: {printable(str(getattr(error, 'reason', None) or error), 200)}"
-        raise InputError(message) from error
-    except http.client.HTTPException as error:
-        message = f"{url}: its answer is not valid HTTP: {printable(f'{type(error).__name__}: {error}', 200)}"
-        raise InputError(message) from error
-    if len(body) > MAX_REQUEST_SIZE:
-        message = f"{url}: the answer is larger than {MAX_REQUEST_SIZE >> 20} MiB"
-        raise InputError(message)
-    has_type = "Content-Type" in response.headers  # without one, the standard library takes it for text/plain
-    return _HttpResponse(response.status, response.headers.get_content_type() if has_type else "", body)
-
-
-def _redirect(error: urllib.error.HTTPError) -> str:
-    """Return where a redirect leads that is not followed: to no HTTP, or in a circle."""
-    to = error.headers.get("Location")
-    return f", a redirect to {printable(to, 200)}, which is not followed" if to else ""
-
-
-def _base(text: str) -> str:
-    if not re.match("https?://", text, re.IGNORECASE):
-        message = f"must begin with http:// or https://, not {text!r}"
-        raise argparse.ArgumentTypeError(message)
-    return text.rstrip("/")
 
 
 def _trace(text: str) -> str:

@@ -135,7 +135,7 @@ def _tell(path: Path, key: str, rows: list[Row], kept: int, health: str) -> None
 
 
 def _known(path: Path) -> Iterator[Row]:
-    if not path.exists():
+    if not path.is_file():  # a pipe has no rows, and would be waited for
         return
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if not line.strip():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import secrets
 import sys
 import time
@@ -19,6 +20,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from spanscore.cli import FAILED, OK
+from spanscore.cli._parser import name_and_value
 from spanscore.cli._recordings import other_signals, problems_of, reading
 from spanscore.emitters.sending.client import (
     Accepted,
@@ -45,6 +47,7 @@ _RETRIES: Final = Retries(max_s=5.0, max_elapsed_s=30.0)
 _KEY_SIZE: Final = 32
 
 _WRONG_PROTOCOL: Final = {
+    "not_grpc": "does not answer in gRPC: HTTP needs --protocol http/protobuf and its port",
     "not_http": "does not answer in HTTP: gRPC needs --protocol grpc, TLS an endpoint with https://",
     "tls": "does not answer in TLS: without it the endpoint begins with http://",
 }
@@ -66,7 +69,12 @@ def define(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--endpoint", required=True, metavar="URL", help="such as http://localhost:4318")
     parser.add_argument("--protocol", choices=get_args(Protocol), default="http/protobuf", help="default: %(default)s")
     parser.add_argument(
-        "--header", action="append", type=_pair, default=[], metavar="NAME=VALUE", help="sent with every request"
+        "--header",
+        action="append",
+        type=name_and_value,
+        default=[],
+        metavar="NAME=VALUE",
+        help="sent with every request",
     )
     parser.add_argument(
         "--ca-file",
@@ -84,6 +92,7 @@ def define(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Send the files and return the exit status."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # the C library would write to stderr, past the log
     began = time.monotonic()
     paths = (arguments.ca_file, arguments.cert_file, arguments.key_file)
     files = TrustFiles(ca_file=paths[0], cert_file=paths[1], key_file=paths[2]) if any(paths) else None
@@ -208,11 +217,3 @@ def _way_out(problem: str) -> str:
     if "not valid for" in problem:
         return "the endpoint must be named as the certificate is"
     return "--ca-file FILE names those to trust"
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        message = "must be NAME=VALUE"
-        raise argparse.ArgumentTypeError(message)
-    return name.strip(), value.strip()

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from spanscore.compare.matching import Pairs, common_subsequence, positions
+from spanscore.model import ToolCall
 
 LIMIT: Final = 200
 """No alignment, nor any other list in an evaluator's details, is longer."""
@@ -20,9 +21,9 @@ without a counterpart, `extra` a call without one, `order` an expected call that
 `ignored` a deviation that the evaluator allows."""
 
 Entry: TypeAlias = dict[str, Any]
-"""A pair as JSON: `{"expected": name or null, "actual": name or null, "status": ..., "call": index or null}`. Left
-out pairs are replaced by `{"status": "folded", "calls": 41}`, with `"ignored"` if the evaluator allows some of them, or
-by the status `"cut"` at the end of a list that is too long."""
+"""A pair as JSON: `{"expected": name or null, "actual": name or null, "status": ..., "call": index in the run or
+null}`. Left out pairs are replaced by `{"status": "folded", "calls": 41}`, with `"ignored"` if the evaluator allows
+some of them, or by the status `"cut"` at the end of a list that is too long."""
 
 _T = TypeVar("_T")
 
@@ -112,11 +113,29 @@ def minding(aligned: Sequence[Aligned], *, missing: bool = True, extra: bool = T
     return [Aligned(*pair[:2], "ignored") if pair.status in unminded else pair for pair in aligned]
 
 
-def entries(aligned: Sequence[Aligned], expected: Sequence[str], actual: Sequence[str]) -> list[Entry]:
-    """Return an alignment as JSON; if it is too long, folded, and then cut: `whole` returns all of it."""
+def entries(
+    aligned: Sequence[Aligned], expected: Sequence[str], actual: Sequence[str], calls: Sequence[ToolCall]
+) -> list[Entry]:
+    """Return an alignment as JSON; if it is too long, folded, and then cut: `whole` returns all of it.
+
+    Args:
+        aligned: the alignment.
+        expected: the names of the expected calls.
+        actual: the names of the calls that were made, as they are compared.
+        calls: these calls.
+    """
+
+    def entry(pair: Aligned) -> Entry:
+        place, call, status = pair
+        return {
+            "expected": None if place is None else expected[place],
+            "actual": None if call is None or status == "order" else actual[call],
+            "status": status,
+            "call": None if call is None else calls[call].in_run(call),
+        }
 
     def listed_whole() -> list[Entry]:
-        return [_entry(pair, expected, actual) for pair in aligned]
+        return [entry(pair) for pair in aligned]
 
     if len(aligned) <= LIMIT:
         return listed_whole()
@@ -124,7 +143,7 @@ def entries(aligned: Sequence[Aligned], expected: Sequence[str], actual: Sequenc
     listed = [
         _fold(len(run), sum(aligned[place].status == "ignored" for place in run))
         if isinstance(run, range)
-        else _entry(aligned[run], expected, actual)
+        else entry(aligned[run])
         for run in runs
     ]
     end = runs[-1].stop if isinstance(runs[-1], range) else runs[-1] + 1
@@ -166,16 +185,6 @@ def _runs(deviates: Sequence[bool]) -> Iterator[int | range]:
             yield from range(following, start)
         following = min(max(following, place + CONTEXT + 1), len(deviates))
         yield from range(start, following)
-
-
-def _entry(pair: Aligned, expected: Sequence[str], actual: Sequence[str]) -> Entry:
-    place, call, status = pair
-    return {
-        "expected": None if place is None else expected[place],
-        "actual": None if call is None or status == "order" else actual[call],
-        "status": status,
-        "call": call,
-    }
 
 
 def _gap(expected: Sequence[str], actual: Sequence[str], places: range, calls: range) -> Iterator[Aligned]:

@@ -80,7 +80,7 @@ class Deviation:
     tool: str
     """The tool that was called, or that was to be called."""
     call: int | None = None
-    """The index of the call in the trajectory; None where there is none."""
+    """The index of the call in the run; None where there is none."""
     span_id: bytes | None = None
     differences: tuple[Difference, ...] = ()
     """The places at which arguments or results differ from the expected ones, or break a rule of their schema."""
@@ -96,10 +96,11 @@ class Deviation:
 
     @classmethod
     def at(cls, kind: Kind, call: int, calls: Sequence[ToolCall], **rest: Any) -> Self:
-        """Return the deviation of a call that was made."""
+        """Return the deviation of a call that was made, given by its index among the calls that are evaluated."""
         if kind == "error":
             rest.setdefault("why", f"failed: {error_type_or_error(calls[call].error_type)}")
-        return cls(kind=kind, tool=calls[call].name, call=call, span_id=calls[call].span_id, **rest)
+        made = calls[call]
+        return cls(kind=kind, tool=made.name, call=made.in_run(call), span_id=made.span_id, **rest)
 
     @classmethod
     def of_limit(cls, limit: str) -> Self:

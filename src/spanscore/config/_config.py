@@ -141,6 +141,8 @@ class Config:
         yield from self._exposed_secrets()
         if "page.runs" in self.given and self.page.runs and self.of(PrometheusExporter) is None:
             yield f"{self.source}: page has no effect: exporters.prometheus is not listed, and the page is on its port"
+        if {"traces.pause_wait", "traces.pause_bytes"} & self.given and self.traces.late_spans == "ignore":
+            yield f"{self.source}: no spans are held for runs that pause, as traces.late_spans is 'ignore'"
         if self.conversations is not None and not any(entry.over == "conversation" for entry in self.evaluators):
             yield f"{self.source}: conversations has no effect: no evaluator has 'over: conversation'"
         most = 0 if self.conversations is None or self.storage.durability == "none" else self.conversations.max_bytes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -12,8 +13,10 @@ from spanscore.config._section import Section
 from spanscore.config._sections import Dialects
 from spanscore.contracts import Dialect
 from spanscore.contracts.plugins import find, names
-from spanscore.errors import ConfigError
+from spanscore.errors import ConfigError, PluginLoadError
 from spanscore.messages.nearest import suggestion
+
+_log: Final = logging.getLogger(__name__)
 
 DIALECTS: Final = model_of(Dialects, Section, fields_of(Dialects))
 """The keys of the section."""
@@ -43,5 +46,7 @@ def build_dialects(section: Dialects, root: Node) -> Iterator[Dialect | Problem]
             continue
         try:
             yield find("dialects", name)()
+        except PluginLoadError as error:
+            _log.warning("%s; no span is read by it", error)
         except ConfigError as error:
             yield Problem(root.find(("dialects",)).place, ("dialects",), f"{error}; disable it, or uninstall it")

@@ -16,6 +16,7 @@ from pydantic import Field
 from pydantic.errors import PydanticUserError
 
 from spanscore.compare.expected import ExpectedCall
+from spanscore.compare.steps.parsing import WrongStepsError
 from spanscore.config._check import check, without_values
 from spanscore.config._models import UNSAID, construct, fields_of, given, hints_of, model_of
 from spanscore.config._nodes import Node, Path, Place, Problem, dotted
@@ -77,8 +78,9 @@ class EvaluatorType:
         try:
             return cast("Evaluator", construct(self.evaluator, parameters))
         except ValueError as error:
-            below, text = node.named_in(str(error))
-            return [Problem(node.find(below).place, (*path, *below), without_values(text, node))]
+            told = error.mistakes if isinstance(error, WrongStepsError) else [str(error)]
+            named = [node.named_in(each) for each in told]
+            return [Problem(node.find(at).place, (*path, *at), without_values(text, node)) for at, text in named]
 
 
 def build_evaluator(name: str, parameters: Mapping[str, Any]) -> Evaluator:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
-from functools import lru_cache
+import logging
+from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias, get_args
 
 from pydantic import Field, create_model
@@ -14,12 +15,15 @@ from spanscore.collect.settings import TraceSettings
 from spanscore.config._docstrings import docstring, first_sentence
 from spanscore.config._models import checkable
 from spanscore.config._nodes import Node, Problem
+from spanscore.config._parameters import evaluator_type
 from spanscore.config._section import WITHOUT_SOURCE, Section
 from spanscore.config._sections import Dialects, Document, Page
 from spanscore.contracts.plugins import Kind, find, is_built_in, names
 from spanscore.errors import ConfigError, PluginError
 from spanscore.scoring.conversations.settings import ConversationSettings
 from spanscore.storage.settings import StorageSettings
+
+_log: Final = logging.getLogger(__name__)
 
 _Plugins: TypeAlias = tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]
 """By section, the names of the plug-ins that there are, each with the plug-in if it may be used."""
@@ -53,8 +57,20 @@ def document_for(root: Node) -> tuple[type[Document], list[Problem]]:
 
 
 def whole_document() -> type[Document]:
-    """Return the model of a configuration with all installed plug-ins."""
-    return _document(_plugins({(section, name) for section, kind in KINDS.items() for name in names(kind)}))
+    """Return the model of a configuration with all installed plug-ins that can be used."""
+    return _document(_plugins({(section, name) for section, kind in KINDS.items() for name in usable(kind)}))
+
+
+def usable(kind: Kind) -> Iterator[str]:
+    """Yield the names of the evaluators, receivers or emitters that can be used, and log why others cannot."""
+    check: Any = evaluator_type if kind == "evaluators" else partial(settings_model, kind)
+    for name in names(kind):
+        try:
+            check(name)
+        except PluginError as error:
+            _log.warning("%s", error)
+        else:
+            yield name
 
 
 def settings_model(kind: Kind, name: str) -> Any:

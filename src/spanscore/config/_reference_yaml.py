@@ -11,10 +11,9 @@ from typing import Final, get_args
 
 from spanscore.config._describe import COMMON, Description, Parameter, describe, parameters_of
 from spanscore.config._docstrings import docstring
-from spanscore.config._plugged import whole_document
+from spanscore.config._plugged import usable, whole_document
 from spanscore.config._section import Section, below, sections_in
 from spanscore.config._sections import EvaluatorKeys
-from spanscore.contracts.plugins import names
 
 _WIDTH: Final = 110
 _INDENT: Final = "  "
@@ -80,7 +79,7 @@ def _evaluators(key: Parameter) -> Iterator[str]:
     keys = [each for each in parameters_of(EvaluatorKeys) if each.name not in ("type", "expected_from")]
     yield from _evaluator(_DEFAULT_NAME, default, [*default.parameters, *keys], is_off=False)
     shared = [each for each in default.parameters if each.name in COMMON]
-    for name in names("evaluators"):
+    for name in usable("evaluators"):
         if name != _DEFAULT_TYPE:
             other = describe(name)
             own = [each for each in other.parameters if each not in shared]

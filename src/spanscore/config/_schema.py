@@ -9,8 +9,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from spanscore.config._parameters import EvaluatorType, evaluator_type
-from spanscore.config._plugged import whole_document
-from spanscore.contracts.plugins import names
+from spanscore.config._plugged import usable, whole_document
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -25,7 +24,7 @@ def json_schema() -> Schema:
     It accepts what `load` accepts, except for checks that need more than the file: whether numbers fit together, the
     values of environment variables, and checks of evaluators themselves.
     """
-    kinds = [evaluator_type(name) for name in names("evaluators")]
+    kinds = [evaluator_type(name) for name in usable("evaluators")]
     whole = whole_document()
     models: list[type[BaseModel]] = [whole, *(kind.entry for kind in kinds)]
     references, schema = models_json_schema([(model, "validation") for model in models], ref_template=_REFERENCE)

@@ -126,7 +126,7 @@ class Emitter(Protocol):
 
 @runtime_checkable
 class AtMostOnce(Protocol):
-    """An emitter that gets no report again after a crash for a trace that was scored before: one that counts.
+    """An emitter that gets no report again after a crash for a trace that was scored before: one that counts or prints.
 
     All other emitters may get it again: reports have an id for recognising repeats.
     """

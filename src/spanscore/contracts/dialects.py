@@ -105,6 +105,8 @@ class Reading:
     part_of_call: bool = False
     """`call` is an inner step of the tool call above this span, or else of the call with its id; without an id, of the
     last call of its tool that began before it. It is not a separate call."""
+    only_if_asked: bool = False
+    """The framework makes this call only if a model asks for it: a run that begins with it continues after a pause."""
     not_a_call: bool = False
     """The span looks like a tool call to a shared convention, but is none; overrules every other dialect."""
     is_model: bool = False

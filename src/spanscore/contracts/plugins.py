@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 from importlib.metadata import EntryPoint, entry_points, version
 from typing import Final, Literal, TypeAlias
 
-from spanscore.errors import ConfigError, PluginError
+from spanscore.errors import ConfigError, PluginError, PluginLoadError
 from spanscore.messages.nearest import suggestion
 
 Kind: TypeAlias = Literal["evaluators", "dialects", "receivers", "emitters"]
@@ -117,7 +117,7 @@ def _load(kind: Kind, entry: EntryPoint) -> type:
         found = entry.load()
     except Exception as error:  # importing runs the plug-in's code, which may raise anything
         message = f"{title} cannot be loaded: {type(error).__name__}: {error}"
-        raise PluginError(message) from error
+        raise PluginLoadError(message) from error
     if not isinstance(found, type):
         message = f"{title} must be a class, not {type(found).__name__}"
         raise PluginError(message)

@@ -7,12 +7,14 @@ for the result of an MCP server that says that the tool failed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, CallRequest, CallState, Reading
 from spanscore.dialects import _content as content
+from spanscore.dialects._literals import literal, parsed_text
 from spanscore.model import Attributes, Recorded, Span, StatusCode
 
 DEFERRAL: Final = "pydantic_ai.tool.deferral.name"
@@ -65,6 +67,8 @@ _REFUSALS: Final = frozenset(
         "The tool call was denied.",
         "Error: Tool call invocation was rejected by user.",
         "User denied the tool call request",
+        "Function call was rejected by the user",
+        "Tool call was not approved by the user",
     }
 )
 _NOT_APPROVED: Final = "Tool execution was not approved."
@@ -75,7 +79,17 @@ _DENIED: Final = "execution-denied"
 _LONGEST: Final = 4_096
 """Characters of a refusal with a reason; a longer text is a result."""
 
-WORDS: Final = ("isError", "confirmation", "reject", "denied", "not approved")
+_FAILED: Final = ("isError", "is_error")
+"""Names of the mark of a failure: MCP's own, and that of its Python classes."""
+_AROUND_RESULTS: Final = ("result", "output", "response")
+"""Keys under which frameworks put a result that is an object of their own."""
+_PRINTED_RESULT: Final = re.compile(
+    r"\s*(?:CallToolResult\()?(?:_?meta=|content=\[).*\bis(?:E|_e)rror=True\)?\s*", re.DOTALL
+)
+"""A result as Python prints it."""
+_PRINTED_TEXT: Final = re.compile(r"""TextContent\(type='text', text=('(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")""")
+
+WORDS: Final = (*_FAILED, "confirmation", "reject", "denied", "not approved")
 """Words of which every relevant result has one: no encoder escapes letters."""
 
 
@@ -112,13 +126,22 @@ def state_of_result(result: Recorded) -> CallState | None:
 
 def mcp_failure(result: Recorded) -> str | None:
     """Return a short text if a result is an MCP server's report of a failed tool (`CallToolResult`)."""
-    if not isinstance(result, dict) or result.get("isError") is not True:
+    if isinstance(result, dict) and len(result) == 1:
+        result = next((result[key] for key in _AROUND_RESULTS if key in result), result)
+    if isinstance(result, str):
+        if not any(map(result.__contains__, _FAILED)):
+            return None
+        if _PRINTED_RESULT.fullmatch(result):
+            told = content.text(literal(found[1])) if (found := _PRINTED_TEXT.search(result)) else None
+            return content.short(told or "") or "error"
+        result = parsed_text(result) if result.lstrip().startswith("{") else result  # JSON text within JSON text
+    if not isinstance(result, dict) or not any(result.get(key) is True for key in _FAILED):
         return None
     parts = result.get("content")
     if not isinstance(parts, list) or not all(isinstance(part, dict) and "type" in part for part in parts):
         return None
-    told = next((text for part in parts if isinstance(part, dict) and (text := content.text(part.get("text")))), "")
-    return content.short(told) or "error"
+    texts = (text for part in parts if isinstance(part, dict) and (text := content.text(part.get("text"))))
+    return content.short(next(texts, "")) or "error"
 
 
 def _raised(span: Span) -> CallState | None:

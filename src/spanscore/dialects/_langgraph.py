@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from spanscore.contracts import Reading
 from spanscore.dialects import _content as content
 from spanscore.model import Span
+
+AFTER_MODEL: Final = ".after_model"
+"""The end of the names of nodes that LangChain's agents run behind a model: a run that begins with one continues."""
 
 
 def graph(span_name: str, node: str | None, agent: str | None, *, is_marked: bool) -> Reading:

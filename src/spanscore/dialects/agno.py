@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import openinference, openllmetry
 from spanscore.dialects._literals import literal
@@ -15,12 +15,18 @@ from spanscore.model import NOT_RECORDED, Span
 _PRINTED: Final = re.compile(r"status='(success|failure)' result=(.*) error=(.*?) updated_session_state=.*", re.DOTALL)
 
 
+_PAUSED: Final = ("I have tools to execute, but ", "Team run paused.")
+"""Beginnings of the result that Agno gives a run that waits."""
+_CONTINUED: Final = (".continue_run", ".acontinue_run")
+
+
 class Agno:
-    """Tool spans of Agno, by OpenInference's and OpenLLMetry's instrumentors (recorded with agno 3.1.10).
+    """Agno, by OpenInference's and OpenLLMetry's instrumentors (recorded with agno 3.1.10).
 
     OpenInference writes the arguments into `tool.parameters`, where its other instrumentors have the tool's schema.
     OpenLLMetry writes the whole execution as its output, as Pydantic prints it: a failure shows only there, and the
-    status is OK.
+    status is OK. A run that waits for a person ends with a constant; the span of the run that continues has a name of
+    its own, and under OpenLLMetry none: its first tool's span has no parent.
     """
 
     precedence = Precedence.FRAMEWORK
@@ -28,8 +34,13 @@ class Agno:
     reads = openinference.READS | openllmetry.READS | {"tool.parameters"}
 
     def read(self, span: Span) -> Reading | None:
-        if span.attributes.get(openllmetry.KIND) == "tool":
-            return Reading(call=_openllmetry(span))
+        kind = span.attributes.get(openllmetry.KIND)
+        if kind == "tool":
+            return Reading(call=_openllmetry(span), resumes=not span.parent_span_id)
+        if kind == "agent" or span.attributes.get(openinference.KIND) == "AGENT":
+            said = content.first_text(span.attributes, (openllmetry.ENTITY_OUTPUT, openinference.OUTPUT)) or ""
+            waits = (CallRequest(name=""),) if said.startswith(_PAUSED) else ()
+            return Reading(waits=waits, resumes=span.name.endswith(_CONTINUED))
         if span.attributes.get(openinference.KIND) != "TOOL":
             return None
         call = openinference.call(span)

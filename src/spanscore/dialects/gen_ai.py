@@ -102,7 +102,7 @@ class GenAi:
         is_model = (is_log and not is_call) or operation in _MODEL_OPERATIONS
         is_workflow = operation == "invoke_workflow" and not is_log
         return Reading(
-            call=_call(span) if is_call else None,
+            call=call(span) if is_call else None,
             part_of_call=is_call and is_log,
             not_a_call=operation in _HANDOFFS or (_HANDOFF_TARGET in attributes and operation in {None, EXECUTE_TOOL}),
             is_model=is_model,
@@ -160,7 +160,8 @@ def _is_unmarked_call(span: Span) -> bool:
     return span.name.startswith(_TOOL_SPAN) or (CALL_ID in span.attributes and TOOL_NAME in span.attributes)
 
 
-def _call(span: Span) -> CallReading:
+def call(span: Span) -> CallReading:
+    """Return the tool call of a span as the conventions have it: dialects replace what a framework does otherwise."""
     attributes = span.attributes
     name = content.text(attributes.get(TOOL_NAME)) or _name_in(span.name)
     # OpenInference, told to write both conventions, has the tool's schema for its arguments.

@@ -8,7 +8,7 @@ from typing import Final
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import openinference
-from spanscore.dialects._langgraph import graph, metadata
+from spanscore.dialects._langgraph import AFTER_MODEL, graph, metadata
 from spanscore.dialects._tool_message import output_message
 from spanscore.model import NOT_RECORDED, Span, StatusCode
 
@@ -34,12 +34,13 @@ class Langchain:
     def read(self, span: Span) -> Reading | None:
         kind = span.attributes.get(openinference.KIND)
         if kind == "TOOL" or (kind == "AGENT" and openinference.TOOL_NAME in span.attributes):
-            return Reading(call=_call(span))
+            call = _call(span)
+            return Reading(call=call, only_if_asked=call.agent is not None)
         if kind == "LLM":
             return None
         node, agent = metadata(span, _NODE), metadata(span, _AGENT)
         reading = graph(span.name, node, agent, is_marked=kind == "AGENT" or not span.parent_span_id)
-        return replace(reading, resumes=True) if _resumes(span) else reading
+        return replace(reading, resumes=True) if _resumes(span) or span.name.endswith(AFTER_MODEL) else reading
 
     def read_model(self, span: Span) -> ModelReading | None:
         return None

@@ -8,6 +8,7 @@ from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, 
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import gen_ai, openllmetry
+from spanscore.dialects._langgraph import AFTER_MODEL
 from spanscore.dialects._tool_message import output_message
 from spanscore.model import JSON, NOT_RECORDED, Recorded, Span
 
@@ -34,12 +35,16 @@ class LangchainOpenllmetry:
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
         if attributes.get(gen_ai.OPERATION) != gen_ai.EXECUTE_TOOL and attributes.get(openllmetry.KIND) != "tool":
+            if span.name.endswith(AFTER_MODEL):
+                return Reading(resumes=True)
             return _graph(span) or (Reading(is_model=True) if _is_step(span) else None)
         given = content.decoded(content.first_text(attributes, (openllmetry.ENTITY_INPUT, gen_ai.ARGUMENTS)))
         message = output_message(
             content.decoded(content.first_text(attributes, (openllmetry.ENTITY_OUTPUT, gen_ai.RESULT)))
         )
+        agent = content.text(attributes.get(_AGENT))
         return Reading(
+            only_if_asked=agent is not None,
             call=CallReading(
                 name=_name(span, message.name),
                 arguments=_arguments(given),
@@ -47,9 +52,9 @@ class LangchainOpenllmetry:
                 result=message.content,
                 error=content.error(span) or message.error,
                 error_type=content.error_type(span),
-                agent=content.text(attributes.get(_AGENT)),
+                agent=agent,
                 call_id=content.text(content.field(given, "kwargs", "tool_call_id")) or message.call_id,
-            )
+            ),
         )
 
     def read_model(self, span: Span) -> ModelReading | None:

@@ -10,10 +10,13 @@ from spanscore.dialects import _content as content
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai, openinference
-from spanscore.model import NOT_RECORDED, Recorded, Span
+from spanscore.model import NOT_RECORDED, Recorded, Span, StatusCode
 
 _TYPE: Final = "mastra.span.type"
-_SENT: Final = "mastra.model_step.input"
+_STEP: Final = "model_step"
+_SENT: Final = f"mastra.{_STEP}.input"
+_STEP_INDEX: Final = f"mastra.{_STEP}.step_index"
+_IS_CONTINUED: Final = f"mastra.{_STEP}.is_continued"
 _CALLS: Final = frozenset({"tool_call", "mcp_tool_call", "provider_tool_call"})
 _RUN: Final = "agent_run"
 _RUN_INPUT: Final = (f"mastra.{_RUN}.input", openinference.INPUT)
@@ -29,8 +32,8 @@ class Mastra:
     A call has the `mastra.span.type` `tool_call`, `mcp_tool_call` or `provider_tool_call`. A span of type
     `client_tool_call`, for an unknown tool or one that the client executes, is no call. The model's requests are in
     spans of type `model_step`, not in the chat spans. If arguments or results fail validation, the status is OK and
-    the result has the failure. The span of a suspended run names the call that waits; the span of the resumed run
-    says whether it was approved.
+    the result has the failure. The span of a suspended run names the call that waits; if content is hidden, only its
+    last step shows that it did not end. The span of the resumed run says whether the call was approved.
     """
 
     precedence = Precedence.FRAMEWORK
@@ -42,7 +45,9 @@ class Mastra:
             _TYPE,
             "metadata",
             "mastra.metadata.*",
-            "mastra.model_step.output",
+            f"mastra.{_STEP}.output",
+            _STEP_INDEX,
+            _IS_CONTINUED,
             *_RUN_INPUT,
             *_RUN_OUTPUT,
         }
@@ -55,9 +60,9 @@ class Mastra:
         return Reading(
             call=_call(span) if kind in _CALLS else None,
             not_a_call=kind == "client_tool_call",
-            is_model=kind == "model_step",
+            is_model=kind == _STEP,
             conversation_id=_conversation(span),
-            waits=_waits(span) if kind == _RUN else (),
+            waits=_waits(span) if kind == _RUN else _cut(span) if kind == _STEP else (),
             refused=_refused(span) if kind == _RUN else (),
             resumes=kind == _RUN and attributes.get(_RESUMED) in {True, "true"},
         )
@@ -69,7 +74,7 @@ class Mastra:
         if _TYPE not in span.attributes:
             return None
         # The chat span is around the steps of the loop, and the chunks are parts of a step's answer.
-        is_step = span.attributes[_TYPE] == "model_step"
+        is_step = span.attributes[_TYPE] == _STEP
         sent = content.decoded(span.attributes.get(_SENT))
         reading = model_calls.reading(span.attributes, model_calls.texts(sent))
         return replace(reading, is_request=None if is_step else False)
@@ -90,6 +95,13 @@ def _waits(span: Span) -> tuple[CallRequest, ...]:
     if "suspended" not in (content.field(done, "status"), content.field(done, "finishReason")):
         return ()
     return (_named_in(done) or CallRequest(name=""),)
+
+
+def _cut(span: Span) -> tuple[CallRequest, ...]:
+    """Return an unnamed call if the run was suspended in this step; the exporter for Arize does not show that."""
+    ended = span.end_ns and span.status_code != StatusCode.ERROR
+    is_cut = _STEP_INDEX in span.attributes and _IS_CONTINUED not in span.attributes
+    return (CallRequest(name=""),) if ended and is_cut else ()
 
 
 def _refused(span: Span) -> tuple[CallRequest, ...]:

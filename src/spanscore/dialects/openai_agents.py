@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallState, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import gen_ai, openinference
@@ -15,8 +15,11 @@ from spanscore.model import JSON, NOT_RECORDED, Recorded, Span, StatusCode
 
 _PYTHON: Final = "openinference.instrumentation.openai_agents"
 _JAVASCRIPT: Final = "@arizeai/openinference-instrumentation-openai-agents"
-_SCOPES: Final = frozenset({_PYTHON, _JAVASCRIPT, "opentelemetry.instrumentation.openai_agents"})
+_OTHERS: Final = ("opentelemetry.instrumentation.openai_agents", "opentelemetry.instrumentation.genai.openai_agents")
 _HANDOFF: Final = "handoff to "
+_REDACTED: Final = "__REDACTED__"
+_REFUSED: Final = ' was manually rejected by user."}'
+"""The end of the message with which JavaScript fails a refused call; the beginning may be the person's own words."""
 _PRINTED: Final = ("{'", "ResponseFunctionToolCall(")
 
 
@@ -24,12 +27,13 @@ class OpenaiAgents:
     """The OpenAI Agents SDK, Python and JavaScript, under OpenInference, OpenLLMetry and OpenTelemetry.
 
     OpenInference writes a hand-off as a tool span, and the trace itself as an agent without a name. A tool that waits
-    for approval has a span without a result in Python, and none in JavaScript, where the trace then has no result.
+    for approval has a span without a result in Python, and none in JavaScript, where the trace then has no result; one
+    that was refused has failed there.
     OpenTelemetry's instrumentation prints what the model asked for as Python does.
     """
 
     precedence = Precedence.FRAMEWORK
-    markers = Markers(scopes=_SCOPES)
+    markers = Markers(scopes=frozenset({_PYTHON, _JAVASCRIPT, *_OTHERS}))
     reads = gen_ai.READS | openinference.READS
 
     def read(self, span: Span) -> Reading | None:
@@ -37,14 +41,15 @@ class OpenaiAgents:
         kind = attributes.get(openinference.KIND)
         if kind == "TOOL" and span.name.startswith(_HANDOFF):
             return Reading(not_a_call=True)
-        if kind == "TOOL" and span.scope == _PYTHON and openinference.OUTPUT not in attributes:
-            call = openinference.call(span)
-            # With OpenInference's switch for the GenAI conventions the id stands there alone.
-            call_id = call.call_id or content.text(attributes.get(gen_ai.CALL_ID))
-            state: CallState = "made" if call.error is not None else "uncertain"
-            return Reading(call=replace(call, state=state, call_id=call_id))
+        if kind == "TOOL":
+            return Reading(call=_call(span, openinference.call(span), openinference.OUTPUT), only_if_asked=True)
+        if attributes.get(gen_ai.OPERATION) == gen_ai.EXECUTE_TOOL:
+            return Reading(call=_call(span, gen_ai.call(span), gen_ai.RESULT), only_if_asked=True)
         if kind == "AGENT" and not any(key in attributes for key in openinference.AGENT_NAME):
-            return Reading(is_agent=False, ends_asking=_has_no_result(span))
+            ends = _has_no_result(span)
+            is_hidden = ends and attributes[openinference.INPUT] == _REDACTED
+            waits = (CallRequest(name=""),) if is_hidden else ()
+            return Reading(is_agent=False, ends_asking=ends and not is_hidden, waits=waits, resumes=_continues(span))
         return None
 
     def read_model(self, span: Span) -> ModelReading | None:
@@ -52,9 +57,32 @@ class OpenaiAgents:
         return ModelReading(requests=messages.requests(list(_printed_parts(told))))
 
 
+def _call(span: Span, call: CallReading, result: str) -> CallReading | None:
+    """Return the call if it was refused, or may wait, as it has neither a result nor a failure.
+
+    Else return None: the conventions suffice.
+    """
+    if span.status_code == StatusCode.ERROR and span.status_message.endswith(_REFUSED):
+        return replace(call, state="refused")
+    if span.scope == _JAVASCRIPT or result in span.attributes or call.error is not None:
+        return None
+    # With OpenInference's switch for the GenAI conventions the id stands there alone.
+    call_id = call.call_id or content.text(span.attributes.get(gen_ai.CALL_ID))
+    return replace(call, state="uncertain", call_id=call_id)
+
+
 def _has_no_result(span: Span) -> bool:
     is_told = openinference.INPUT in span.attributes and openinference.OUTPUT not in span.attributes
     return span.scope == _JAVASCRIPT and is_told and span.status_code == StatusCode.OK
+
+
+def _continues(span: Span) -> bool:
+    """Return whether a run in JavaScript is given more than texts of a user: it begins with calls, or their results."""
+    given = span.attributes.get(openinference.INPUT)
+    if span.scope != _JAVASCRIPT or not isinstance(given, str) or "function_call" not in given:
+        return False
+    items = content.decoded(given)
+    return isinstance(items, list) and content.field(items[-1], "type") in {"function_call", "function_call_result"}
 
 
 def _printed_parts(told: Recorded) -> Iterator[JSON]:

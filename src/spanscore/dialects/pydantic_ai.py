@@ -20,6 +20,8 @@ _FINAL: Final = "final_result"
 _DEFERRED: Final = ("calls", "approvals")
 _SENT: Final = tuple(f"gen_ai.{role}.message" for role in ("user", "assistant", "tool"))
 _PARAMETERS: Final = "model_request_parameters"
+_KINDS: Final = ("unapproved", "external")
+"""The kinds of tools that a run does not execute by itself."""
 
 
 class PydanticAi:
@@ -27,8 +29,9 @@ class PydanticAi:
 
     Versions 1 and 2 call a tool span `running tool` and write `tool_arguments` and `tool_response`; the model's
     messages then stand in one attribute as a list of events. Later versions follow the GenAI semantic conventions. A
-    run that ends with calls for somebody else to approve or to make has them as its result. A request for an output
-    tool, such as `final_result`, is the run's structured output and no call.
+    run that ends with calls for somebody else to approve or to make has them as its result; also without content, the
+    model's span says of which tools these are. A request for an output tool, such as `final_result`, is the run's
+    structured output and no call.
     """
 
     precedence = Precedence.FRAMEWORK
@@ -53,7 +56,7 @@ class PydanticAi:
             is_model=_EVENTS in attributes and not is_call,
             is_agent=True if agent is not None else None,
             agent=agent,
-            waits=tuple(_deferred(span)) if agent is not None else (),
+            waits=tuple(_unapproved(span) if agent is None else _deferred(span)),
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
@@ -95,6 +98,19 @@ def _deferred(span: Span) -> Iterator[CallRequest]:
             match part:
                 case {"part_kind": "tool-call", "tool_name": str(name), "tool_call_id": str(call_id), "args": given}:
                     yield CallRequest(name=name, arguments=content.arguments(given), call_id=call_id)
+
+
+def _unapproved(span: Span) -> Iterator[CallRequest]:
+    """Yield the calls of a model's answer that a run leaves to somebody else, unless they are executed afterwards."""
+    parameters = span.attributes.get(_PARAMETERS)
+    if not isinstance(parameters, str) or not any(f'"{kind}"' in parameters for kind in _KINDS):
+        return
+    tools = content.field(content.decoded(parameters), "function_tools")
+    listed = tools if isinstance(tools, list) else []
+    names = {content.field(tool, "name") for tool in listed if content.field(tool, "kind") in _KINDS}
+    told = content.decoded(content.first_text(span.attributes, (gen_ai.OUTPUT, _EVENTS)))
+    said = told if gen_ai.OUTPUT in span.attributes else _named(told, "gen_ai.choice")
+    yield from (request for request in messages.requests(said) if request.name in names)
 
 
 def _output_tools(parameters: AttributeValue) -> dict[str, JSON]:

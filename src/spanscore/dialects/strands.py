@@ -14,6 +14,8 @@ _STATUS: Final = "gen_ai.tool.status"
 _SCHEMA: Final = "gen_ai.tool.json_schema"
 _AGENT_RUN: Final = "invoke_agent"
 _CANCELLED: Final = "toolResult"
+_INTERRUPT: Final = "interrupt"
+_FINISH_REASON: Final = "llm.output_messages.0.message.finish_reason"
 _UNNAMED: Final = (CallRequest(name=""),)
 
 
@@ -74,7 +76,15 @@ class Strands:
 
 
 def _is_interrupted(span: Span) -> bool:
-    return any(event.attributes.get("finish_reason") == "interrupt" for event in span.events)
+    """Return whether an agent's run ends with an interrupt, by the conventions old and new, or OpenInference's."""
+    for held in (span.attributes, *(event.attributes for event in span.events)):
+        if _INTERRUPT in {held.get("finish_reason"), held.get(_FINISH_REASON)}:
+            return True
+        said = held.get(gen_ai.OUTPUT)
+        if isinstance(said, str) and f'"{_INTERRUPT}"' in said:
+            told = content.decoded(said)
+            return isinstance(told, list) and any(content.field(each, "finish_reason") == _INTERRUPT for each in told)
+    return False
 
 
 def _cancelled(span: Span) -> dict[str, JSON]:

@@ -46,6 +46,7 @@ class LiveTable:
         )
         self._live.start()
 
+    at_most_once: Final = True
     needs_results: Final = False
     """Results of calls are shown only with `tool_content: true`."""
 

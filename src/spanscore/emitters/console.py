@@ -70,6 +70,8 @@ class Console:
 
         return LiveTable(out, clock)
 
+    at_most_once: Final = True
+    """A line that was printed before a restart is not printed again, such as that of a run that pauses."""
     needs_results: Final = False
     """Results of calls are printed only with `tool_content: true`."""
 

@@ -68,9 +68,11 @@ class ExpectedTrajectory(CallEvaluator):
         lacking = next(found.unrecorded(), None)
         if lacking is not None and not run.aligned(graph, by_name=True).count:
             call, what = lacking
-            name = short(trajectory.calls[call].name)
+            made = trajectory.calls[call]
             where = "content elsewhere" if trajectory.completeness.content_elsewhere else "not recorded"
-            return Skipped(f"{where}: {what} {name!r} (call {call + 1}), which a step compares")
+            return Skipped(
+                f"{where}: {what} {short(made.name)!r} (call {made.in_run(call) + 1}), which a step compares"
+            )
         need_missing(trajectory, found.missing)
         return self._scored(found, least, trajectory)
 
@@ -89,7 +91,7 @@ class ExpectedTrajectory(CallEvaluator):
             rows, names = found.rows()
             details: dict[str, Any] = {
                 "deviations": [],
-                "alignment": alignment.entries(rows, names, trajectory.names),
+                "alignment": alignment.entries(rows, names, trajectory.names, trajectory.calls),
             }
             if not deviating:
                 return Account("No deviation. Score 1.", details)

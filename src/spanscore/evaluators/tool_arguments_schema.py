@@ -137,7 +137,7 @@ def _nothing_checked(unchecked: int, unusable: Mapping[str, str]) -> str:
 def _shown(invalid: Mapping[int, list[Difference]], calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
     return [
         {
-            "call": index,
+            "call": calls[index].in_run(index),
             "tool": calls[index].name,
             "span_id": span_id.hex() if (span_id := calls[index].span_id) else None,
             "problems": list(map(problem_text, problems)),

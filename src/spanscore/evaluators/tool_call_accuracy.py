@@ -99,7 +99,7 @@ class ToolCallAccuracy(MatchingEvaluator):
             minds_extra = self.mode == "exact" or self.weights.extra_penalty > 0 or not wanted
             aligned = alignment.minding(counted.align(), extra=minds_extra)
             expected = [call.name for call in wanted]
-            details["alignment"] = alignment.entries(aligned, expected, names)
+            details["alignment"] = alignment.entries(aligned, expected, names, trajectory.calls)
             differ = differing(wanted, trajectory.calls, run)
             return Account(explanation, details, of_alignment(aligned, expected, trajectory.calls, differ))
 

@@ -18,7 +18,7 @@ from spanscore.compare.effort import Effort
 from spanscore.compare.expected import ExpectedCall, need_missing, numbered
 from spanscore.compare.matchers.base import Matcher, Results
 from spanscore.compare.matchers.compiler import read
-from spanscore.compare.matching import Doubt, are_settled, doubts, member_keys, positions
+from spanscore.compare.matching import Doubt, are_settled, doubts, json_key, member_keys, positions
 from spanscore.evaluators._frame import ExpectedCalls, MatchingEvaluator
 from spanscore.model import NOT_RECORDED, Outcome, Recorded, ToolCall, Trajectory
 
@@ -82,11 +82,11 @@ class ToolCallArgs(MatchingEvaluator):
         value = float(hits == len(found)) if self.strict else hits / len(found)
 
         def account() -> Account:
-            return Account(*self._told(found, hits), self._deviations(trajectory, names, found, run))
+            return Account(*self._told(found, hits, trajectory.calls), self._deviations(trajectory, names, found, run))
 
         return self._scored(value, account)
 
-    def _told(self, found: Sequence[int | None], hits: int) -> tuple[str, dict[str, Any]]:
+    def _told(self, found: Sequence[int | None], hits: int, calls: Sequence[ToolCall]) -> tuple[str, dict[str, Any]]:
         explanation = f"{hits} of {len(found)} expected calls were made with "
         explanation += "at least the expected arguments" if self.subset else "exactly the expected arguments"
         explanation += "; strict requires all." if self.strict else "."
@@ -95,7 +95,7 @@ class ToolCallArgs(MatchingEvaluator):
             "explained_tool_calls_args": {
                 label: f"Actual: no call, Expected: {text}, Score: 0.0"
                 if index is None
-                else f"Actual: call {index}, Expected: {text}, Score: 1.0"
+                else f"Actual: call {calls[index].in_run(index)}, Expected: {text}, Score: 1.0"
                 for label, text, index in zip(labels, self._texts(), found, strict=True)
             }
         }
@@ -209,7 +209,7 @@ class _Unused:
         self._by_tool = positions(names)
         self._first = dict.fromkeys(self._by_tool, 0)
         self._telling = compiled.telling
-        self._told: dict[str, Mapping[Any, list[int]]] = {}
+        self._told: dict[str, Mapping[Hashable, list[int]]] = {}
         self._marked: dict[str, Mapping[Hashable, list[int]]] = {}
         self._members: dict[int, frozenset[Hashable]] = {}
         self._searches: dict[tuple[str, frozenset[Hashable]], Iterator[int]] = {}
@@ -240,7 +240,7 @@ class _Unused:
         tool, argument = wanted.tool, self._telling[wanted.tool]
         if tool not in self._told:
             self._told[tool] = self._tell(tool, argument)
-        for index in self._told[tool].get(wanted.arguments[argument], ()):
+        for index in self._told[tool].get(json_key(wanted.arguments[argument]), ()):
             self._effort.spend(1)
             if index not in self._taken and wanted.fits(self._calls[index].arguments):
                 return index
@@ -269,12 +269,12 @@ class _Unused:
             if index not in self._taken and wanted.fit(self._members[index]):
                 yield index
 
-    def _tell(self, tool: str, argument: str) -> Mapping[Any, list[int]]:
-        told: dict[Any, list[int]] = defaultdict(list)
+    def _tell(self, tool: str, argument: str) -> Mapping[Hashable, list[int]]:
+        told: dict[Hashable, list[int]] = defaultdict(list)
         for index in self._by_tool[tool]:
             arguments = self._calls[index].arguments
             if isinstance(arguments, dict) and argument in arguments and type(arguments[argument]) in _SCALARS:
-                told[arguments[argument]].append(index)
+                told[json_key(arguments[argument])].append(index)
         return told
 
     def _mark(self, tool: str, *, subset: bool) -> Mapping[Hashable, list[int]]:

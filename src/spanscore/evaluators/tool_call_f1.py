@@ -86,7 +86,10 @@ class ToolCallF1(MatchingEvaluator):
             "false_negatives": total - len(matches),
             "precision": len(matches) / len(names) if names else 0.0,
             "recall": len(matches) / total,
-            "matches": [match._asdict() for match in matches[: alignment.LIMIT]],
+            "matches": [
+                match._replace(actual=trajectory.calls[match.actual].in_run(match.actual))._asdict()
+                for match in matches[: alignment.LIMIT]
+            ],
             "rating": next(rating for least, rating in _RATINGS if value >= least),
         }
         explanation = f"{matching_words(len(matches), len(names), total)}: "
@@ -96,7 +99,7 @@ class ToolCallF1(MatchingEvaluator):
         expected = [self._normalise(call.name) for call in self.reference_tool_calls]
         pairs = sorted(((match.actual, match.reference) for match in matches), key=lambda pair: pair[1])
         aligned = alignment.in_any_order(expected, names, pairs)
-        details["alignment"] = alignment.entries(aligned, expected, names)
+        details["alignment"] = alignment.entries(aligned, expected, names, trajectory.calls)
         # In mode flexible further arguments do not matter.
         differ = differing(self._compiled.wanted, trajectory.calls, run, extra=self.mode == "strict")
         return Account(explanation, details, of_alignment(aligned, expected, trajectory.calls, differ))

@@ -62,6 +62,6 @@ class ToolCallOrder(CallEvaluator):
             aligned: Sequence[alignment.Aligned] = alignment.by_position(expected, actual, lambda _: True)
         else:
             aligned = alignment.minding(alignment.in_order(expected, actual, pairs), extra=False)
-        details["alignment"] = alignment.entries(aligned, expected, actual)
+        details["alignment"] = alignment.entries(aligned, expected, actual, trajectory.calls)
         deviations = of_alignment(aligned, expected, trajectory.calls, lambda _place, _call: ())
         return Account(explanation, details, deviations)

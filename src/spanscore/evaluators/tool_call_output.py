@@ -69,16 +69,18 @@ class ToolCallOutput(MatchingEvaluator):
         value = float(hits == len(found)) if self.strict else hits / len(found)
 
         def account() -> Account:
-            return Account(*self._told(found, hits), self._deviations(calls, names, found, run))
+            return Account(*self._told(found, hits, calls), self._deviations(calls, names, found, run))
 
         return self._scored(value, account)
 
-    def _told(self, found: Sequence[int | None], hits: int) -> tuple[str, dict[str, Any]]:
+    def _told(self, found: Sequence[int | None], hits: int, calls: Sequence[ToolCall]) -> tuple[str, dict[str, Any]]:
         explanation = f"{hits} of {len(found)} expected results were returned"
         explanation += " in the order expected of each tool; strict requires all." if self.strict else "."
         details = {  # names calls but not their results: scores go where results may not
             "explained_tool_outputs": {
-                label: "Actual: no call, Score: 0.0" if index is None else f"Actual: call {index}, Score: 1.0"
+                label: "Actual: no call, Score: 0.0"
+                if index is None
+                else f"Actual: call {calls[index].in_run(index)}, Score: 1.0"
                 for label, index in zip(numbered(call.name for call in self.tool_outputs), found, strict=True)
             }
         }

@@ -95,7 +95,8 @@ class ToolLoops(CallEvaluator):
                 "totals": {"calls": total, "in_loops": looping},
                 "loops": [
                     {"kind": loop.kind, "tools": [names[index] for index in loop.calls[: loop.length]]}
-                    | {"calls": list(loop.calls[:LIMIT]), "times": len(loop.calls) // loop.length}
+                    | {"calls": [trajectory.calls[index].in_run(index) for index in loop.calls[:LIMIT]]}
+                    | {"times": len(loop.calls) // loop.length}
                     for loop in loops[:LIMIT]
                 ],
             }

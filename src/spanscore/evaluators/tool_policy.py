@@ -167,7 +167,10 @@ class _Broken(NamedTuple):
     mended_by: MendedBy
 
     def words(self, calls: Sequence[ToolCall]) -> str:
-        by = f" by {short(calls[self.calls[0]].name)} (call {self.calls[0] + 1})" if self.calls else ""
+        by = ""
+        if self.calls:
+            first = calls[self.calls[0]]
+            by = f" by {short(first.name)} (call {first.in_run(self.calls[0]) + 1})"
         more = f" and {plural(len(self.calls) - 1, 'more call')}" if len(self.calls) > 1 else ""
         return f"{short(self.rule)!r}{by}{more}"
 
@@ -179,7 +182,7 @@ class _Broken(NamedTuple):
     def as_json(self, calls: Sequence[ToolCall]) -> dict[str, Any]:
         shown = self.calls[:LIMIT]
         spans = [span_id.hex() for index in shown if (span_id := calls[index].span_id) is not None]
-        return {"rule": self.rule, "calls": list(shown), "span_ids": spans}
+        return {"rule": self.rule, "calls": [calls[index].in_run(index) for index in shown], "span_ids": spans}
 
 
 def _by_calls(run: CalledTools, broken: Sequence[_Broken]) -> tuple[float, str]:

@@ -62,7 +62,11 @@ class ToolRecovery(CallEvaluator):
             explanation = f"{kept} of {total} failed calls were recovered from." if total else "No call failed."
             details = {
                 "totals": {"failed": total, "recovered": kept},
-                "recovered": [{"call": index, "by": by} for index, by in recovered.items() if by is not None],
+                "recovered": [
+                    {"call": trajectory.calls[index].in_run(index), "by": trajectory.calls[by].in_run(by)}
+                    for index, by in recovered.items()
+                    if by is not None
+                ],
             }
             deviations = [
                 Deviation.at("rule", index, trajectory.calls, expected=_RECOVERED, sentence=_LOST, why=_LOST)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
 
@@ -89,7 +89,7 @@ class TrajectoryMatch(MatchingEvaluator):
 
     def _score(self, trajectory: Trajectory) -> Outcome:
         if not self.include_failed:
-            trajectory = replace(trajectory, calls=tuple(call for call in trajectory.calls if call.error is None))
+            trajectory = trajectory.keeping(i for i, call in enumerate(trajectory.calls) if call.error is None)
         return super()._score(trajectory)
 
     def _compare(self, trajectory: Trajectory, names: Sequence[str], run: Results) -> Outcome:
@@ -132,7 +132,7 @@ class TrajectoryMatch(MatchingEvaluator):
             return Account(explanation, details)
         expected = [call.name for call in self._compiled.wanted]
         aligned = self._aligned(expected, names, pairs)
-        details["alignment"] = alignment.entries(aligned, expected, names)
+        details["alignment"] = alignment.entries(aligned, expected, names, trajectory.calls)
         deviations = of_alignment(
             aligned, expected, trajectory.calls, lambda place, call: self._differ(place, call, trajectory, run)
         )

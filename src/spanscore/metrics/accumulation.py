@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -56,7 +57,7 @@ class Accumulation:
     """
 
     def __init__(self) -> None:
-        limits = name_limits()
+        limits = name_limits(time.monotonic)
         self._tables: Final[dict[str, SeriesTable[_Series]]] = {
             each.name: SeriesTable(each, _Series, limits) for each in _INSTRUMENTS
         }

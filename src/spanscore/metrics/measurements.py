@@ -11,6 +11,7 @@ from spanscore.contracts.instruments.instrument import (
     ALL_SUCCEEDED,
     CONSECUTIVE_SAME,
     EVALUATIONS,
+    FAIL_REASONS,
     LATENCY_P50,
     LATENCY_P95,
     RUNS,
@@ -26,6 +27,7 @@ from spanscore.contracts.instruments.instrument import (
 )
 from spanscore.metrics.series import Values
 from spanscore.model import Evaluation, Invocation, Report, Score, Skipped, Trajectory
+from spanscore.reports.reasons import reasons
 
 Measurement: TypeAlias = tuple[Instrument, float, Values]
 """An instrument, what was measured, and a value for each attribute of the instrument, or for the first ones."""
@@ -80,7 +82,11 @@ def _all(report: Report) -> list[Measurement]:
             found.append((SCORE, outcome.value, (name, agent, service)))
             if evaluation.type == _MEASURING_TYPE:
                 found += _measured(outcome.details["measurements"], name, trajectory, timed=bool(timed))
-    found.append((RUNS, 1, (report.verdict, agent, service)))
+    verdict = report.verdict
+    found.append((RUNS, 1, (verdict, agent, service)))
+    if verdict == "fail":
+        texts = dict.fromkeys(each.text for each in reasons(report))
+        found += [(FAIL_REASONS, 1, (text, agent, service)) for text in texts]
     if trajectory.completeness.paused and not report.revision:
         found.append((RUNS_PAUSED, 1, (agent, service)))
     if trajectory.completeness.resumed or report.resumed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeAlias
 
@@ -37,7 +38,7 @@ class Meter:
         self._catch_up = catch_up
         self.is_over = False
         """Whether the global provider was shut down and collected the last numbers; further ones are lost."""
-        self._limits: Final = name_limits()
+        self._limits: Final = name_limits(time.monotonic)
         self._reads: Final[dict[str, Read]] = {}
         self._recorders: Final[dict[str, tuple[_Take, SeriesTable[dict[str, str]]]]] = {}
 

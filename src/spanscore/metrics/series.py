@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias, TypeVar
 
-from spanscore.contracts.instruments.instrument import AGENT, ERROR_TYPE, OUTCOME, SERVICE, TOOL, TOOL_TYPE, Instrument
+from spanscore.contracts.instruments.instrument import (
+    AGENT,
+    ERROR_TYPE,
+    FAIL_REASON,
+    OUTCOME,
+    SERVICE,
+    TOOL,
+    TOOL_TYPE,
+    Instrument,
+)
 from spanscore.messages.printable import MAX_LABEL_CHARS, label
+from spanscore.metrics.fail_reasons import ReasonAdmission
 
 OTHER: Final = "_other"
 """Stands for the names that have no series of their own."""
@@ -35,9 +45,18 @@ _FOR_OVERFLOW: Final = 100  # series kept free for those with `_other`, by evalu
 _FOR_THE_REST: Final = 20  # and of these, for those with `_other` everywhere
 
 
-def name_limits() -> dict[str, Callable[[str], str]]:
-    """Return the limits on values of attributes. All instruments of one exporter share them, so that names agree."""
-    return {TOOL: _first_names(), TOOL_TYPE: _first_names(), ERROR_TYPE: _first_names()}
+def name_limits(clock: Callable[[], float]) -> dict[str, Callable[[str], str]]:
+    """Return the limits on values of attributes. All instruments of one exporter share them, so that names agree.
+
+    Args:
+        clock: returns seconds that never run backwards.
+    """
+    return {
+        TOOL: _first_names(),
+        TOOL_TYPE: _first_names(),
+        ERROR_TYPE: _first_names(),
+        FAIL_REASON: _recurring_reasons(clock),
+    }
 
 
 def _first_names() -> Callable[[str], str]:
@@ -52,6 +71,12 @@ def _first_names() -> Callable[[str], str]:
         return name
 
     return admitted
+
+
+def _recurring_reasons(clock: Callable[[], float]) -> Callable[[str], str]:
+    """Return a function that keeps reasons that occur again; others become `_other`."""
+    admission = ReasonAdmission()
+    return lambda reason: reason if admission.admits(reason, clock()) else OTHER
 
 
 class SeriesTable(dict[Values, Series]):
@@ -78,13 +103,19 @@ class SeriesTable(dict[Values, Series]):
         self._instrument: Final = instrument
         self._new: Final = new
         self._limits: Final = limits
+        self._keeps_values: Final = FAIL_REASON not in instrument.attributes
+        """Whether equal values always have the same series."""
 
     def __missing__(self, values: Values) -> Series:
         labels = self._admitted(tuple(map(self._label, self._instrument.attributes, values)))
         series = self.series.get(labels)
         if series is None:
             series = self.series[labels] = self._new(self._instrument, labels)
-        if len(self) < MAX_SERIES and all(len(value or "") <= MAX_LABEL_CHARS for value in values):
+        if (
+            self._keeps_values
+            and len(self) < MAX_SERIES
+            and all(len(value or "") <= MAX_LABEL_CHARS for value in values)
+        ):
             self[values] = series
         return series
 

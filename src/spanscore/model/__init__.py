@@ -148,6 +148,17 @@ class Trajectory:
         calls = (*self.calls[:place], *earlier, *self.calls[place:])
         return replace(self, calls=calls, completeness=self.completeness.of(calls))
 
+    def keeping(self, kept: Iterable[int]) -> Trajectory:
+        """Return the same with these calls only, given by their indexes. Each knows its place in the run."""
+        found = [(self.calls[index], self.calls[index].in_run(index)) for index in kept]
+        calls = tuple(
+            call if call.in_run(index) == place else replace(call, place=place)
+            for index, (call, place) in enumerate(found)
+        )
+        seen = self.completeness
+        is_all_recorded = seen.arguments_recorded and seen.results_recorded
+        return replace(self, calls=calls, completeness=seen if is_all_recorded else seen.of(calls))
+
     @classmethod
     def from_calls(cls, calls: Iterable[Mapping[str, Any]]) -> Trajectory:
         """Build a trajectory by hand.

@@ -39,6 +39,12 @@ class ToolCall:
     restored: bool = False
     """Whether the call was made before a pause, in an earlier trace: a model of this trace was sent it with its result.
     It has no span and no times."""
+    place: int | None = field(default=None, compare=False, repr=False)
+    """The index of the call in the run if calls before it are left out before evaluating; else None."""
+
+    def in_run(self, index: int) -> int:
+        """Return the index of the call in the run, given its index among the calls that are evaluated."""
+        return index if self.place is None else self.place
 
     @property
     def error_without_content(self) -> str | None:

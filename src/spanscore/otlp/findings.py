@@ -39,6 +39,8 @@ class Refusal(enum.StrEnum):
     TOO_MANY_FIELDS = "too_many_fields"
     TOO_MANY_VALUES = "too_many_values"
     MALFORMED = "malformed"
+    UNKNOWN_FIELD = "unknown_field"
+    """A resource or scope has fields, but none that leads to spans. How many they were to be is not known."""
 
 
 class Caveat(enum.StrEnum):
@@ -83,11 +85,14 @@ class RefusedSpans(NamedTuple):
 
     reason: Refusal
     spans: int
+    """0 if it is not known."""
     example: str
     """The span and its problem. Contains ids and keys, never the value of an attribute."""
 
     def told(self, noun: str) -> str:
         """Return how many were refused, and why, in words; the noun is that of one of them."""
+        if not self.spans:
+            return self.example
         return f"{plural(self.spans, noun)} refused ({self.reason}): {self.example}"
 
 

@@ -16,7 +16,7 @@ from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
-from spanscore.otlp.findings import Decoded, Findings, MalformedRequest, SpanRefused
+from spanscore.otlp.findings import Decoded, Findings, MalformedRequest, Refusal, RefusedSpans, SpanRefused
 from spanscore.otlp.json_in_steps import JsonMessages, ids_of
 from spanscore.otlp.json_names import renaming
 from spanscore.otlp.json_shape import SPANS, ResourcePart, ScopePart, checking_way, taking_apart
@@ -101,8 +101,12 @@ def decoding_odd(
     parts = yield from taking_apart(request, SPANS, max_spans)
     messages = JsonMessages(findings, wanted, at_once)
     decoded = yield from judging(_scopes(parts, messages, findings), findings, wanted)
-    if not decoded.spans and not decoded.refused:
+    try:
         yield from checking_way(request, SPANS)
+    except MalformedRequest as error:
+        if not decoded.spans and not decoded.refused:
+            raise
+        return decoded.refusing([RefusedSpans(Refusal.UNKNOWN_FIELD, 0, error.what)])
     return decoded
 
 

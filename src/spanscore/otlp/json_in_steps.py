@@ -17,10 +17,10 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from spanscore.otlp.findings import Findings, Refusal, SpanRefused
 from spanscore.otlp.json_scalars import identifier
-from spanscore.otlp.json_to_protobuf import NULL, JsonField, JsonFields, placed
+from spanscore.otlp.json_to_protobuf import JsonField, JsonFields, placed
 from spanscore.otlp.judging import is_root
 from spanscore.otlp.slices import Steps
-from spanscore.otlp.strict_json import AT_ONCE, is_small, kind_of_json, members_decoder, opened, parse
+from spanscore.otlp.strict_json import AT_ONCE, NULL, is_small, kind_of_json, members_decoder, opened, parse
 from spanscore.trajectories.wanted import WantedAttributes
 
 _NOUNS: Final = {"Span": "a span", "LogRecord": "a log record", "Metric": "a metric"}

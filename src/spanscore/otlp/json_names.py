@@ -1,7 +1,8 @@
 """Further names of fields and enumerations that are read in OTLP/JSON, as the Collector reads them.
 
 A field may have its name in the protobuf files, such as `trace_id` for `traceId`, and an enumeration the name of its
-number. Senders must not write either of them. Of the two names of one field the last counts, as of two equal ones.
+number. Senders must not write either of them. Of the two names of one field the last counts, as of two equal ones,
+but a name with null is absent.
 """
 
 from __future__ import annotations
@@ -42,10 +43,15 @@ _NAMES: Final[Mapping[str, str]] = {
 
 # White space in front of the colon keeps all that follows at its place, which messages and readers of files count on.
 # A quotation mark inside of a text has a backslash before it, and no text is followed by a colon but a name.
-_NAME: Final = r'"[a-z]+_[a-z_]+"(?=[ \t\r\n]*:)'
+_SPACE: Final = r"[ \t\r\n]*"
+_NULL: Final = f"{_SPACE}:{_SPACE}null"
+_NAME: Final = rf'"[a-z]+_[a-z_]+"(?={_SPACE}:)(?!{_NULL})'
 _IN_TEXT: Final = re.compile(_NAME)
 _IN_BYTES: Final = re.compile(_NAME.encode())
-_NO_NAME: Final = re.compile(rb'[^a-z_" \t\r\n:]')
+_UNSET: Final = rf'"(?:{"|".join(_NAMES.values())})"(?={_NULL})'
+_UNSET_IN_TEXT: Final = re.compile(_UNSET)
+_UNSET_IN_BYTES: Final = re.compile(_UNSET.encode())
+_NO_NAME: Final = re.compile(rb'[^a-zA-Z_" \t\r\n:]')
 _WRITTEN: Final[Mapping[Any, Any]] = {
     spell(f'"{name}"'): spell(f'"{json_name}"'.ljust(len(name) + 2))
     for name, json_name in _NAMES.items()
@@ -60,9 +66,23 @@ def names_of(field: str) -> tuple[str, ...]:
 
 def with_json_names(body: _Body) -> _Body:
     """Return OTLP/JSON of the same length with all fields under their own names; the same object if they are."""
-    pattern: re.Pattern[Any] = _IN_TEXT if isinstance(body, str) else _IN_BYTES
-    renamed: _Body = pattern.sub(lambda name: _WRITTEN.get(name[0], name[0]), body)
-    return body if renamed == body else renamed
+    patterns: Any = (_IN_TEXT, _UNSET_IN_TEXT, " ") if isinstance(body, str) else (_IN_BYTES, _UNSET_IN_BYTES, b" ")
+    names, unset, blank = patterns
+    found: set[Any] = set()
+
+    def own(name: re.Match[Any]) -> Any:
+        written = _WRITTEN.get(name[0])
+        found.add(written and written.rstrip())
+        return written or name[0]
+
+    def without(name: re.Match[Any]) -> Any:
+        # The field has a value under its other name: this one becomes a name of no field.
+        return name[0][:1] + blank * (len(name[0]) - 2) + name[0][:1] if name[0] in found else name[0]
+
+    changed, renamed = names.sub(own, body), body
+    if found - {None}:
+        renamed = unset.sub(without, changed)
+    return renamed
 
 
 def renaming(body: _Body) -> Steps[_Body]:

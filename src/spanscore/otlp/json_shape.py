@@ -15,7 +15,7 @@ from msgspec.json import Decoder
 from spanscore.messages.printable import printable
 from spanscore.otlp.findings import MalformedRequest, too_many_spans
 from spanscore.otlp.slices import Steps
-from spanscore.otlp.strict_json import kind_of_json, members_decoder, opened
+from spanscore.otlp.strict_json import NULL, kind_of_json, members_decoder, opened
 
 SPANS: Final = "resourceSpans"
 LOGS: Final = "resourceLogs"
@@ -96,24 +96,15 @@ def taking_apart(request: Any, key: str, max_items: int | None = None) -> Steps[
 
 
 def checking_way(request: Any, key: str) -> Steps[None]:
-    """Check a request that was taken apart, as it is written or parsed, and in which nothing was found.
+    """Check a request that was taken apart, as it is written or parsed.
 
     Raises:
-        MalformedRequest: it has fields, but none that leads on.
+        MalformedRequest: it, or a part of it, has fields, but none that leads on.
     """
     fields = _level(request)
-    if fields and key not in fields:
-        message = f"the request has no {key!r}, but {shown(fields)}"
+    if key not in fields and (others := _set(fields)):
+        message = f"the request has no {key!r}, but {shown(others)}"
         raise MalformedRequest(message)
-    yield from checking_inside(fields, key)
-
-
-def checking_inside(fields: Mapping[str, Any], key: str) -> Steps[None]:
-    """Check a request as `checking_way` does, but for its own fields.
-
-    Raises:
-        MalformedRequest: a part of it has fields, but none that leads on.
-    """
     yield from _checking(fields.get(key), _LEVELS[key], key)
 
 
@@ -133,9 +124,14 @@ def _checking(raw: Any, levels: Sequence[Sequence[str]], where: str) -> Steps[No
         fields = _level(each)
         if leads_on in fields:
             yield from _checking(fields[leads_on], deeper, f"{place}.{leads_on}")
-        elif unknown := [name for name in fields if name not in others]:
+        elif unknown := [name for name in _set(fields) if name not in others]:
             message = f"{place} has no {leads_on!r}, but {shown(unknown)}"
             raise MalformedRequest(message)
+
+
+def _set(fields: Mapping[str, Any]) -> list[str]:
+    """Return the names of the fields that are not null."""
+    return [name for name, value in fields.items() if value is not None and value != NULL]
 
 
 def _level(raw: Any) -> Any:

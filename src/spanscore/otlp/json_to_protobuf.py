@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from google.protobuf.message_factory import GetMessageClass
-from msgspec import Raw
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
 from spanscore.otlp.findings import Caveat, Findings, Refusal, SpanRefused
 from spanscore.otlp.json_scalars import is_repeated, scalar_reader
 from spanscore.otlp.limits import ATTRIBUTES_PER_SPAN, EVENTS_PER_SPAN, LINKS_PER_SPAN, VALUE_DEPTH, VALUES_PER_SPAN
-from spanscore.otlp.strict_json import opened
+from spanscore.otlp.strict_json import NULL, opened
 from spanscore.trajectories.wanted import WantedAttributes
 
 _JUDGED: Final[Mapping[str, Sequence[str]]] = {
@@ -44,7 +43,6 @@ _AROUND: Final = 3
 """Messages around a span."""
 _MOST_NESTED: Final = 98
 """Protobuf's parsers refuse messages nested deeper than 100. A value may have two more in it."""
-NULL: Final = Raw(b"null")
 
 
 class JsonField(NamedTuple):

@@ -13,7 +13,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from spanscore.model import Span
 from spanscore.otlp.field_numbers import RESOURCE, RESOURCE_SPANS, SCHEMA_URL, SCOPE_SPANS, SPANS
-from spanscore.otlp.findings import Findings, MalformedRequest, RefusedSpans, SpanRefused
+from spanscore.otlp.findings import Findings, MalformedRequest, Refusal, RefusedSpans, SpanRefused
 from spanscore.otlp.forwardable import AcceptedSpans
 from spanscore.otlp.from_json import losing
 from spanscore.otlp.json_in_steps import JsonMessages, ids_of
@@ -64,9 +64,14 @@ def writing_logs(body: bytes) -> Steps[EncodedLogs]:
 def _writing_logs(request: Any) -> Steps[EncodedLogs]:
     writing = _Writing(LogRecord)
     written = yield from writing.request((yield from taking_apart(request, LOGS)))
-    if not written and not writing.findings.refused:
+    refused = [*writing.findings.refused.values()]
+    try:
         yield from checking_way(request, LOGS)
-    return EncodedLogs(written, tuple(writing.findings.refused.values()), tuple(writing.findings.lost))
+    except MalformedRequest as error:
+        if not written and not refused:
+            raise
+        refused.append(RefusedSpans(Refusal.UNKNOWN_FIELD, 0, error.what))
+    return EncodedLogs(written, tuple(refused), tuple(writing.findings.lost))
 
 
 def writing_metrics(body: bytes) -> Steps[bytes]:

@@ -46,6 +46,7 @@ _KINDS: Final = {
     dict: "an object",
 }
 
+NULL: Final = Raw(b"null")
 AT_ONCE: Final = 2**18
 """Bytes: more is parsed in steps, and so is what has more values than this."""
 VALUES_AT_ONCE: Final = 1_024

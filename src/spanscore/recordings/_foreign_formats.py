@@ -7,6 +7,7 @@ bad document or span costs only itself.
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -185,10 +186,23 @@ def _phoenix_spans(document: Document) -> Iterable[Document]:
 
 def _phoenix_span(span: Document, whole: Whole) -> ForeignSpan:
     """Return a span as the SDK would print it, with OpenInference's kind among the attributes again."""
-    kind = str(span["span_kind"] or _NO_KIND).upper()
+    kind = str(span.get("span_kind") or _NO_KIND).upper()
     of_kind = {} if kind == _NO_KIND else {_OPENINFERENCE_KIND: kind}
-    status = {"status_code": str(span["status_code"] or "UNSET").upper(), "description": span.get("status_message")}
-    return _sdk_span({**span, "attributes": of_kind | (span.get("attributes") or {}), "status": status}, whole)
+    status = {"status_code": str(span.get("status_code") or "UNSET").upper(), "description": span.get("status_message")}
+    written = span.get("attributes") or {}
+    attributes = dict(_flat(json.loads(written) if isinstance(written, str) else written))
+    return _sdk_span({**span, "attributes": of_kind | attributes, "status": status}, whole)
+
+
+def _flat(nested: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield attributes under their dotted names, as the application wrote them; Phoenix's own pages nest them."""
+    items = enumerate(nested) if isinstance(nested, list) else nested.items()
+    for key, value in items:
+        name = f"{path}.{key}" if path else str(key)
+        is_nested = isinstance(value, dict) or (
+            isinstance(value, list) and any(isinstance(each, dict) for each in value)
+        )
+        yield from _flat(value, name) if is_nested and value else [(name, value)]
 
 
 def _phoenix_otlp(document: Document) -> Iterable[ResourceSpans]:

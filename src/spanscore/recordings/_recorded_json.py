@@ -14,10 +14,9 @@ from spanscore.otlp.from_json import decode_document
 from spanscore.otlp.from_logs import decode_logs
 from spanscore.otlp.from_protobuf import decode_protobuf
 from spanscore.otlp.json_names import with_json_names
-from spanscore.otlp.json_shape import LOGS, METRICS, SPANS, checking_inside, shown
+from spanscore.otlp.json_shape import LOGS, METRICS, SPANS, shown
 from spanscore.otlp.json_typed import decode_typed
 from spanscore.otlp.json_writing import logs_to_protobuf
-from spanscore.otlp.slices import at_once
 from spanscore.otlp.strict_json import parse
 from spanscore.recordings._recorded import READ_ERRORS, Content, RecordedDocument, broken, unreadable
 from spanscore.recordings.foreign import from_foreign, is_foreign
@@ -217,11 +216,9 @@ def _judged(text: bytes, line: int, end: int, log_names: Sequence[str]) -> Recor
 
 def _decoded(request: Any, log_names: Sequence[str], problems: list[MalformedRequest]) -> Iterator[tuple[Decoded, Any]]:
     """Yield the decoded parts of a request of OTLP/JSON, and note its problems."""
-    for decode, begins in ((_logs, LOGS), (_spans, SPANS)):
+    for decode in (_logs, _spans):
         try:
             yield from decode(request, log_names)
-            if isinstance(request, dict):
-                at_once(checking_inside(request, begins))
         except MalformedRequest as error:
             problems.append(error)
 

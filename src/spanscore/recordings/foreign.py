@@ -203,7 +203,7 @@ def _is_sdk_span(document: Any) -> bool:
 
 
 def _is_phoenix_span(document: Any) -> bool:
-    return _is_sdk_span(document) and document.keys() >= {"span_kind", "status_code"}
+    return _is_sdk_span(document) and not document.keys().isdisjoint({"span_kind", "status_code"})
 
 
 def _are_phoenix_spans(spans: Any) -> bool:

@@ -48,6 +48,8 @@ def replace(path: Path, written: IO[Any]) -> None:
 def replacing(path: Path, opened: Callable[[Path], TextIO]) -> Iterator[TextIO]:
     """Open a file that replaces another one at the end of the block, whose mode it gets, or a device or a pipe.
 
+    If the block closes it, the other one stays.
+
     Args:
         path: the file to replace.
         opened: opens a file to write to it.
@@ -66,7 +68,10 @@ def replacing(path: Path, opened: Callable[[Path], TextIO]) -> Iterator[TextIO]:
         written.touch(exist_ok=False)
         with opened(written) as file:
             yield file
-            replace(path, file)
+            if file.closed:
+                written.unlink()
+            else:
+                replace(path, file)
     except BaseException:
         written.unlink(missing_ok=True)
         raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from spanscore.model import Report
@@ -26,12 +26,23 @@ def bounded_line(report: Report, most: int) -> str:
     depends on the number of evaluators alone.
     """
     told = report_object(report, content=report.tool_content)
+    return bounded(told, most, (lambda: report_object(report, content=False)) if report.tool_content else None)
+
+
+def bounded(told: Mapping[str, Any], most: int, bare: Callable[[], Mapping[str, Any]] | None) -> str:
+    """Return a report that is an object already, as `bounded_line` does.
+
+    Args:
+        told: the report.
+        most: characters of the line.
+        bare: returns the report without content; None if it has none.
+    """
     if (line := _line(told, most)) is not None:
         return line
-    told = report_object(report, content=False)
-    left_out = {LEFT_OUT_KEY: "content"} if report.tool_content else {}
-    if report.tool_content and (line := _line(told | left_out, most)) is not None:
-        return line
+    if bare is not None:
+        told = bare()
+        if (line := _line({**told, LEFT_OUT_KEY: "content"}, most)) is not None:
+            return line
     return _ENCODER.encode(_without_calls(told))
 
 

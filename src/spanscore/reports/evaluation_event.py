@@ -156,7 +156,7 @@ def _outcome(report: Report, evaluation: Evaluation) -> dict[str, Any]:
         case Score(value, passed):
             explanation = report.told(outcome)
             if not passed:
-                more["spanscore.fail_reason"] = first_reason(evaluation, report.trajectory)
+                more["spanscore.fail_reason"] = first_reason(evaluation, report)
             more["gen_ai.evaluation.score.value"] = float(value)
             if call := _deviating_call(outcome):
                 more["spanscore.call.span_id"] = call
@@ -164,7 +164,7 @@ def _outcome(report: Report, evaluation: Evaluation) -> dict[str, Any]:
             explanation = reason
         case Failed(error_type, message):
             explanation = message if report.tool_content else f"the evaluator had an error: {error_type}"
-            more["spanscore.fail_reason"] = first_reason(evaluation, report.trajectory)
+            more["spanscore.fail_reason"] = first_reason(evaluation, report)
             more["error.type"] = error_type
         case _:
             assert_never(outcome)

@@ -31,11 +31,11 @@ class ReasonRow(NamedTuple):
     text: str
     runs: int
     of: int
-    """The number of all runs, failing or not."""
+    """The number of all runs, failing or not; of all conversations, if the evaluator is over conversations."""
     agents: tuple[str, ...]
     """The names of the agents of these runs, the most frequent first; empty if no run names one."""
     trace_id: str
-    """Of the first of these runs."""
+    """Of the first of these runs; if it is a conversation, of the turn of the call concerned, else of the last one."""
     part_of: str | None = None
     """The first larger reason that has at least 90 % of these runs, too; of equal ones the one that came first."""
     errors: tuple[tuple[str, int], ...] = ()
@@ -44,6 +44,10 @@ class ReasonRow(NamedTuple):
     """The change since when more runs fail for it; None if none is found."""
     over_time: tuple[Bar, ...] = ()
     """The share of the runs that its evaluator scored, in parts of equally many; empty if no run has a time."""
+    turn: int | None = None
+    """The index of this turn in its conversation; None if the first run is none, or if the reason is of no call."""
+    conversation_id: str | None = None
+    """Of this conversation."""
 
     @property
     def share(self) -> float:
@@ -59,6 +63,7 @@ class ReasonRow(NamedTuple):
             "share": self.share,
             "agents": list(self.agents),
             "trace_id": self.trace_id,
+            **({} if self.turn is None else {"turn": self.turn, "conversation_id": self.conversation_id}),
             "part_of": self.part_of,
             "errors": [{"text": text, "runs": runs} for text, runs in self.errors],
             "since": None if self.growth is None else _since_as_json(self.growth),
@@ -75,17 +80,21 @@ class ReasonRow(NamedTuple):
 
 
 class CountedRun(NamedTuple):
-    """A run as the table of reasons counts it: small, so that many can be kept without their reports."""
+    """A run or a conversation as the table of reasons counts it: small, so that many can be kept without reports."""
 
     trace_id: str
     start_ns: int | None
     agent: str | None
     evaluators: frozenset[str]
     """Those that scored it or went wrong."""
+    is_conversation: bool
     is_failing: bool
     reasons: tuple[Reason, ...]
     errors: tuple[str | None, ...]
     """For each reason the text of the error that may be shown with it."""
+    traces: tuple[str, ...]
+    """For each reason the trace to look at: of a conversation that of the turn."""
+    conversation_id: str | None = None
 
     @classmethod
     def of(cls, report: Report) -> CountedRun:
@@ -97,9 +106,12 @@ class CountedRun(NamedTuple):
             start_ns=run.start_ns,
             agent=run.agent,
             evaluators=frozenset(each.name for each in report.evaluations if not isinstance(each.outcome, Skipped)),
+            is_conversation=report.conversation is not None,
             is_failing=bool(report.failing),
             reasons=found,
             errors=tuple(_error_of(each, report) for each in found),
+            traces=tuple(_trace_of(each, report).hex() for each in found),
+            conversation_id=None if report.conversation is None else run.conversation_id,
         )
 
 
@@ -108,7 +120,10 @@ class ReasonTable:
 
     def __init__(self) -> None:
         self.runs = 0
+        """Runs; conversations are counted apart."""
+        self.conversations = 0
         self.failing = 0
+        self.failing_conversations = 0
         self._counted: Final[dict[str, _CountedReason]] = {}
         self._starts: Final = array("q")
         """The start of each run, ns since the epoch; -1 if it is unknown."""
@@ -122,18 +137,20 @@ class ReasonTable:
         return len({start_ns // _DAY_NS for start_ns in self._starts if start_ns >= 0}) > 1
 
     def add(self, report: Report) -> None:
-        """Count a run."""
+        """Count a run or a conversation."""
         self.count(CountedRun.of(report))
 
     def count(self, run: CountedRun) -> None:
-        """Count a run of which the report is gone."""
+        """Count a run or a conversation of which the report is gone."""
         start_ns = run.start_ns
         self._starts.append(-1 if start_ns is None or start_ns > _LATEST_NS else start_ns)
         self._kinds.append(self._numbers.setdefault((run.agent, run.evaluators), len(self._numbers)))
-        self.failing += run.is_failing
-        for reason, error in zip(run.reasons, run.errors, strict=True):
-            self._count(run, reason, error)
-        self.runs += 1
+        self.runs += not run.is_conversation
+        self.conversations += run.is_conversation
+        self.failing += run.is_failing and not run.is_conversation
+        self.failing_conversations += run.is_failing and run.is_conversation
+        for reason, error, trace_id in zip(run.reasons, run.errors, run.traces, strict=True):
+            self._count(run, reason, error, trace_id)
 
     def rows(self) -> list[ReasonRow]:
         """Return the reasons, the most frequent first; those that are part of another one below it."""
@@ -151,7 +168,17 @@ class ReasonTable:
             agents = tuple(agent for agent, _ in found.agents.most_common())
             errors = tuple(found.errors.most_common(_TEXTS_SHOWN))
             row = ReasonRow(
-                text, len(found.runs), self.runs, agents, found.trace_id, part_of, errors, grown[text], over_time[text]
+                text=text,
+                runs=len(found.runs),
+                of=self.conversations if found.of_conversations else self.runs,
+                agents=agents,
+                trace_id=found.trace_id,
+                part_of=part_of,
+                errors=errors,
+                growth=grown[text],
+                over_time=over_time[text],
+                turn=found.turn,
+                conversation_id=found.conversation_id,
             )
             groups.setdefault(group_of[text], []).append(row)
         return [row for group in groups.values() for row in group]
@@ -169,13 +196,15 @@ class ReasonTable:
             if start_ns >= 0
         ]
 
-    def _count(self, run: CountedRun, reason: Reason, error: str | None) -> None:
+    def _count(self, run: CountedRun, reason: Reason, error: str | None, trace_id: str) -> None:
         counted = self._counted.get(reason.text)
         if counted is None:
             if len(self._counted) >= MOST_COUNTED:
                 return
-            counted = self._counted[reason.text] = _CountedReason(reason.evaluator, run.trace_id)
-        counted.runs.append(self.runs)
+            counted = self._counted[reason.text] = _CountedReason(
+                reason.evaluator, trace_id, run.is_conversation, reason.turn, run.conversation_id
+            )
+        counted.runs.append(len(self._starts) - 1)
         if run.agent:
             counted.agents[run.agent] += 1
         if error and (len(counted.errors) < _MOST_TEXTS or error in counted.errors):
@@ -188,6 +217,10 @@ class _CountedReason:
 
     evaluator: str
     trace_id: str
+    """This and the next three are of the first run."""
+    of_conversations: bool
+    turn: int | None
+    conversation_id: str | None
     runs: array[int] = field(default_factory=lambda: array("I"))
     agents: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
@@ -204,6 +237,11 @@ def _bits(runs: array[int]) -> int:
     for run in runs:
         bits[run // 8] |= 1 << run % 8
     return int.from_bytes(bits, "little")
+
+
+def _trace_of(reason: Reason, report: Report) -> bytes:
+    turn, conversation = reason.turn, report.conversation
+    return report.trajectory.trace_id if turn is None or conversation is None else conversation.turns[turn].trace_id
 
 
 def _error_of(reason: Reason, report: Report) -> str | None:

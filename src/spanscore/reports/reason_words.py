@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
 from spanscore.reports.reason_table import ReasonRow, ReasonTable
 
@@ -12,10 +13,16 @@ _AGENTS_SHOWN: Final = 2
 
 
 def failed_for(table: ReasonTable, rows: Sequence[ReasonRow]) -> str:
-    """Return how many runs failed, and for how many reasons; reasons that are part of another one do not count."""
-    runs, reasons = table.runs, sum(row.part_of is None for row in rows)
-    of = f"{runs:,} run" if runs == 1 else f"{runs:,} runs"
-    return f"{table.failing:,} of {of} failed, for {reasons:,} reason{'' if reasons == 1 else 's'}"
+    """Return how many runs and conversations failed, for how many reasons, without those that are part of another."""
+    failed = [
+        f"{failing:,} of {plural(all_of, what)} failed"
+        for what, failing, all_of in (
+            ("run", table.failing, table.runs),
+            ("conversation", table.failing_conversations, table.conversations),
+        )
+        if all_of
+    ]
+    return f"{', '.join(failed)}, for {plural(sum(row.part_of is None for row in rows), 'reason')}"
 
 
 def clearest(rows: Sequence[ReasonRow]) -> ReasonRow | None:

@@ -21,6 +21,8 @@ class Reason(NamedTuple):
     """The evaluator and what is wrong: `refund_order: check_policy was not called`; at most 128 characters."""
     call: int | None = None
     """The index of the first call concerned, in `Trajectory.calls`; None if it is of no call."""
+    turn: int | None = None
+    """The index of its turn in a conversation, in `ConversationOutline.turns`; None for a run, or without a call."""
     kind: str | None = None
     """The kind of the deviation: `error` if a call failed; None if there is no deviation."""
 
@@ -30,11 +32,11 @@ def reasons(report: Report) -> tuple[Reason, ...]:
 
     Evaluations that passed, were skipped or are informational have none.
     """
-    return tuple(each for evaluation in report.evaluations for each in reasons_of(evaluation, report.trajectory))
+    return tuple(each for evaluation in report.evaluations for each in reasons_of(evaluation, report))
 
 
-def reasons_of(evaluation: Evaluation, trajectory: Trajectory) -> Iterator[Reason]:
-    """Yield the reasons of one evaluation of a run, at most 20."""
+def reasons_of(evaluation: Evaluation, report: Report) -> Iterator[Reason]:
+    """Yield the reasons of one evaluation of a report, at most 20."""
     if not evaluation.failing:
         return
     if isinstance(evaluation.outcome, Failed):
@@ -46,16 +48,18 @@ def reasons_of(evaluation: Evaluation, trajectory: Trajectory) -> Iterator[Reaso
     if not rows:
         yield _reason(evaluation, "failed")
     for text, row in islice(rows.items(), MOST_REASONS):
-        yield _reason(evaluation, text, _call(row, trajectory), row.get("kind"))
+        call = _call(row, report.trajectory)
+        turn = None if call is None or report.conversation is None else report.conversation.turn_of(call)[0]
+        yield _reason(evaluation, text, call=call, turn=turn, kind=row.get("kind"))
 
 
-def first_reason(evaluation: Evaluation, trajectory: Trajectory) -> str | None:
+def first_reason(evaluation: Evaluation, report: Report) -> str | None:
     """Return the text of the first reason of an evaluation; None if it has none."""
-    return next((each.text for each in reasons_of(evaluation, trajectory)), None)
+    return next((each.text for each in reasons_of(evaluation, report)), None)
 
 
-def _reason(evaluation: Evaluation, text: str, call: int | None = None, kind: str | None = None) -> Reason:
-    return Reason(evaluation.name, label_apart(f"{evaluation.name}: {text}"), call, kind)
+def _reason(evaluation: Evaluation, text: str, **rest: Any) -> Reason:
+    return Reason(evaluation.name, label_apart(f"{evaluation.name}: {text}"), **rest)
 
 
 def _deviations(evaluation: Evaluation) -> Iterator[Mapping[str, Any]]:
@@ -68,7 +72,7 @@ def _deviations(evaluation: Evaluation) -> Iterator[Mapping[str, Any]]:
 
 
 def _call(row: Mapping[str, Any], trajectory: Trajectory) -> int | None:
-    """Return the index of the call of a deviation; it is another one there if the evaluator leaves calls out."""
+    """Return the index of the call of a deviation; a plug-in may number the calls that are left for it."""
     index, tool, span_id = row.get("call"), row.get("tool"), row.get("span_id")
     if index is None:
         return None

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from spanscore.config import build_evaluator
+from spanscore.config.datasets.dataset import DatasetRow, Fault, rows
+from spanscore.errors import InputError, SpanscoreError
 from spanscore.model import JSON, Score, Skipped, Trajectory
 from spanscore.recordings.replaced_files import write_text
 from spanscore.reports.aligned import AlignedLine, aligned_lines
@@ -51,8 +53,16 @@ def assert_trajectory(run: Runs | Trajectory, expected: Sequence[Any] | Mapping[
     Raises:
         AssertionError: it does something else, nothing can be said of it, or nothing is expected yet.
         ConfigError: the expectation is wrong.
+        InputError: the golden file cannot be read.
     """
     __tracebackhide__ = True  # pytest shows the test's own line
+    try:
+        _compare(run, expected)
+    except (AssertionError, SpanscoreError, TypeError) as error:
+        raise error.with_traceback(None) from None
+
+
+def _compare(run: Runs | Trajectory, expected: Sequence[Any] | Mapping[str, Any] | None) -> None:
     trajectory = run if isinstance(run, Trajectory) else _only(run)
     if expected is None:
         if not isinstance(run, GoldenRuns):
@@ -61,9 +71,8 @@ def assert_trajectory(run: Runs | Trajectory, expected: Sequence[Any] | Mapping[
         expected = _golden(run, trajectory)
     params = dict(expected) if isinstance(expected, Mapping) else {"steps": list(expected)}
     outcome = build_evaluator(str(params.pop("type", "expected_trajectory")), params).evaluate(trajectory)
-    if isinstance(outcome, Score) and outcome.passed:
-        return
-    raise AssertionError("\n".join(_told(outcome, trajectory)))
+    if not isinstance(outcome, Score) or not outcome.passed:
+        raise AssertionError("\n".join(_told(outcome, trajectory)))
 
 
 def _only(run: Runs) -> Trajectory:
@@ -82,19 +91,21 @@ def _golden(run: GoldenRuns, trajectory: Trajectory) -> Mapping[str, Any]:
     """Return the stored expectation of the test; with `update`, store the calls of this run first."""
     if run.update:
         with _locked(run.path):  # pytest-xdist runs tests in several processes
-            rows = updated(_rows(run.path), _KEY, golden_rows(_KEY, [(run.name, trajectory)]))
-            write_text(run.path, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))
+            kept = updated(_rows(run.path), _KEY, golden_rows(_KEY, [(run.name, trajectory)]))
+            write_text(run.path, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in kept))
     row = next((row for row in _rows(run.path) if row.get(_KEY) == run.name), None)
     if row is None:
         message = f"{run.path.name} has no row for {run.name!r}: pytest --spanscore-update writes its calls of now"
         raise AssertionError(message)
-    return {"steps": row["steps"], "other_calls": "forbid"}
+    return {"steps": row.get("steps"), "other_calls": "forbid"}
 
 
 def _rows(path: Path) -> list[dict[str, JSON]]:
-    if not path.exists():
-        return []
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    found = list(rows(path)) if path.exists() else []
+    if fault := next((each for each in found if isinstance(each, Fault)), None):
+        message = f"{path.name}{f':{fault.line}' if fault.line else ''}: {fault.message}"
+        raise InputError(message)
+    return [each.cells for each in found if isinstance(each, DatasetRow)]
 
 
 @contextmanager

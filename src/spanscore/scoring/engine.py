@@ -79,7 +79,7 @@ class Engine:
         self.table.is_root = is_root
 
     def note_counted(self, trace_ids: Iterable[bytes]) -> None:
-        """Note traces that were scored before a restart and are kept: `AtMostOnce` emitters have counted them."""
+        """Note traces that were scored before a restart and are kept: `AtMostOnce` emitters have had their reports."""
         self._emission.counted_before.update(trace_ids)
 
     def repeat_closing(self, trace_id: bytes, *, is_last: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Literal, TypeAlias
 
@@ -79,12 +79,6 @@ class EvaluatorEntry:
         random = trajectory.trace_id if sampled_by is None else sampled_by
         randomness = int.from_bytes(random[-_SAMPLED_BITS // 8 :], "big")
         return randomness < self.sample_ratio * (1 << _SAMPLED_BITS)
-
-    def evaluated(self, trajectory: Trajectory) -> Sequence[int]:
-        """Return the positions of the calls that are not left out before evaluating."""
-        if self.ignores is None:
-            return range(len(trajectory.calls))
-        return [index for index, call in enumerate(trajectory.calls) if not self.ignores(call.name)]
 
 
 _Evaluating: TypeAlias = tuple[EvaluatorEntry, Answer]
@@ -286,9 +280,8 @@ class Pipeline:
             evaluator = entry.resolve(trajectory)
             if isinstance(evaluator, (Skipped, Failed)):
                 return evaluator
-            if entry.ignores is not None:
-                trajectory = trajectory.of_calls(entry.evaluated(trajectory))
-                trajectory = replace(trajectory, completeness=trajectory.completeness.of(trajectory.calls))
+            if (ignores := entry.ignores) is not None:
+                trajectory = trajectory.keeping(i for i, call in enumerate(trajectory.calls) if not ignores(call.name))
             if entry.elsewhere is not None:
                 return entry.elsewhere(evaluator, trajectory)
             return checked(evaluator.evaluate(trajectory))

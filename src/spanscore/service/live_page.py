@@ -59,7 +59,7 @@ class LivePage:
             table.count(run.counted)
         rows = table.rows()
         passed = "No run failed" if runs else "Waiting for runs"
-        told = {"headline": failed_for(table, rows) if table.failing else passed, "sentence": _sentence(held)}
+        told = {"headline": failed_for(table, rows) if rows else passed, "sentence": _sentence(held)}
         live = {"last": held.last, "ids": [run.id for run in runs], **told}
         data = {"why": reasons_data(table, rows), "trace_url": self._trace_url, "live": live}
         values = {"title": "Live - spanscore", "verdict": "live", "reasons": [], "notes": [], **told}

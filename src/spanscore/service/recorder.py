@@ -16,6 +16,7 @@ from spanscore.model import Report, ToolCall
 from spanscore.receivers.intake.admission import Admission
 from spanscore.receivers.intake.behind import Behind, OtherSignal
 from spanscore.receivers.intake.intake import Intake, NoRoom
+from spanscore.receivers.intake.requests import Busy
 from spanscore.recordings.writer import RecordingWriter
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.live_engine import LiveEngine
@@ -141,7 +142,7 @@ class _File:
         self._writer: Final = writer
 
     def has_room(self, size: int) -> bool:  # noqa: ARG002 - however large
-        return self.failure is None
+        return True
 
     def take(self, request: bytes) -> None:
         self._write("traces", request)
@@ -151,10 +152,12 @@ class _File:
             self._write(signal, request)
 
     def _write(self, signal: Literal["traces", "logs"], request: bytes) -> None:
+        if self.failure is not None:
+            raise NoRoom(Busy.SHUTTING_DOWN)  # the log has said why
         try:
             self._writer.write(signal, request)
         except OSError as error:
             self.failure = error  # and so it is the last one
             _log.error("cannot write %s: %s. Requests are refused from now on", self._writer.part, error.strerror)
-            raise NoRoom from error
+            raise NoRoom(Busy.SHUTTING_DOWN) from error
         self.written_at = time.monotonic()

@@ -70,6 +70,10 @@ class Earlier:
             for kind, trace_id, sequence in trace_ids:
                 yield ClosedTrace(trace_id, sequence, kind == Kind.CLOSED)
 
+    def note_replayed(self, sequence: int | None) -> None:
+        """Note the last request that was replayed, or None after all: a trace that is scored now has no later spans."""
+        self._log.replayed = sequence
+
     def turns(self) -> Iterator[bytes]:
         """Yield the turns of conversations that earlier processes wrote, from old to new."""
         yield from self._bodies(self._found.turns, Kind.TURN)

@@ -65,6 +65,7 @@ class Replay:
         table = self._live.engine.table
         requests = self._earlier.requests()
         run: int | None = None
+        self._earlier.note_replayed(0)
         while (request := await in_thread(lambda: next(requests, None))) is not None:
             received_at = now - request.age_s
             await self._repeat_closings(request.sequence)
@@ -72,9 +73,11 @@ class Replay:
                 run = request.run
                 table.resumed(received_at)
             restored += await self._restore(request, received_at)
+            self._earlier.note_replayed(request.sequence)
             # As before the restart: traces that were complete by then are scored before the next request is taken.
             await self._live.catch_up(received_at)
         await self._repeat_closings(None)
+        self._earlier.note_replayed(None)
         table.resumed(time.monotonic())  # senders could send nothing meanwhile
         if restored:
             _log.info("replayed %d stored spans", restored)

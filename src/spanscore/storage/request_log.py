@@ -85,13 +85,15 @@ class RequestLog:
         self.disk: Final = disk
         self._segment_size: Final = segment_size
         self._current: tuple[Segment, LogFile] | None = None
+        self.replayed: int | None = None
+        """The number of the last request that was replayed, as long as there are others; else None."""
         self._arriving: Final[dict[int, RequestLocation]] = {}
         """The requests without a complete `hold` yet, by their number."""
 
     @property
     def last_held(self) -> int:
         """The number of the last request that, like all before it, has a complete `hold`."""
-        return next(iter(self._arriving), self.sequence + 1) - 1
+        return next(iter(self._arriving), self.sequence + 1) - 1 if self.replayed is None else self.replayed
 
     def append(self, kind: int, body: bytes) -> RequestLocation:
         """Write a request.

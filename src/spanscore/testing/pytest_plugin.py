@@ -6,6 +6,7 @@ pytest loads this file in every run, so that nothing of spanscore is imported be
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,11 +34,16 @@ def spanscore_run(request: pytest.FixtureRequest) -> Iterator[GoldenRuns]:
 
     The application's own providers are recorded, or the global ones, which are created if there are none.
     """
-    from spanscore.runs.golden_runs import GoldenRuns  # noqa: PLC0415 - as the module's docstring says
+    from spanscore.errors import InputError  # noqa: PLC0415 - as the module's docstring says
+    from spanscore.runs.golden_runs import GoldenRuns  # noqa: PLC0415 - as above
     from spanscore.runs.recorded_runs import recording  # noqa: PLC0415 - as above
 
     path: Path = request.path
     _, _, name = request.node.nodeid.partition("::")
     update: Any = request.config.getoption(_UPDATE)
-    with recording() as runs:
+    with ExitStack() as stack:
+        try:
+            runs = stack.enter_context(recording())
+        except InputError as error:
+            pytest.fail(str(error), pytrace=False)
         yield GoldenRuns(runs, path.with_name(f"{path.stem}.golden.jsonl"), name, update=bool(update))

@@ -52,7 +52,7 @@ def _ranked(
     and arguments, or by arguments alone if the name is lost, and by order again. Calls without name and arguments join
     the remaining requests, if there are as many. A call with an id that the framework has made up joins a request
     without one by name and arguments. Calls that are continuing have been asked for in another trace, for which some
-    frameworks make up other ids: they join by name and arguments, or by order, whatever the ids are.
+    frameworks make up other ids: they join by name and arguments, or by order, whatever the ids and arguments are.
     """
     asked_for = frozenset(request.name for request in requests)
     every = {index: _as_asked(call, asked_for) for index, call in calls.items()}
@@ -69,7 +69,8 @@ def _ranked(
     join.by_order(nameless, lambda _: None)
     if are_continuing:
         join.by_key(every, _content_key, _content_key)
-        join.by_order(every, lambda each: each.name)
+        # A person may approve a call with other arguments.
+        join.by_order(every, lambda each: each.name, must_fit=False)
     return {index: (join.ranks.get(index), call) for index, call in every.items()}
 
 
@@ -107,7 +108,11 @@ class _Join:
         self.by_key(untold, lambda call: call.name, lambda request: None if request.call_id else request.name)
 
     def by_order(
-        self, calls: Mapping[int, CallReading], group_of: Callable[[CallReading | CallRequest], object]
+        self,
+        calls: Mapping[int, CallReading],
+        group_of: Callable[[CallReading | CallRequest], object],
+        *,
+        must_fit: bool = True,
     ) -> None:
         """Join the calls of a group in their order, if they are as many as its requests and each fits its request."""
         made: dict[object, list[int]] = {}
@@ -120,8 +125,8 @@ class _Join:
             asked.setdefault(group_of(request), []).append(rank)
         for group, indexes in made.items():
             pairs = list(zip(indexes, asked.get(group, ()), strict=False))
-            if len(indexes) == len(asked.get(group, ())) and all(
-                _fits(calls[index], self._left[rank]) for index, rank in pairs
+            if len(indexes) == len(asked.get(group, ())) and not (
+                must_fit and any(not _fits(calls[index], self._left[rank]) for index, rank in pairs)
             ):
                 for pair in pairs:
                     self._join(*pair)

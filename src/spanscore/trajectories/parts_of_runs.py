@@ -36,18 +36,22 @@ class PartsOfRuns:
         self._tree: Final = tree
         self._run_of: Final = run_of
         self._resumption: Final = resumption
+        refused = [index for index, state in withheld.spans.items() if state == "refused"]
         self._earlier: Final = resumption.earlier(
-            {rank for rank in ranks.values() if rank is not None}, [call for _, call in listed]
+            {rank for rank in ranks.values() if rank is not None},
+            {rank for index in refused if (rank := ranks.get(index)) is not None},
+            [call for _, call in listed],
         )
         self._earlier_of: Final[dict[int, list[EarlierCalls]]] = {}
         for each in self._earlier:
             self._earlier_of.setdefault(run_of[each.model], []).append(each)
         continued = [each for each in self._earlier if each.is_resumed]
         self._resumed: Final = {run for each in continued for run in self._around(each.model)}
-        unseen = [*self._begun_unseen(listed, ranks, {each.below for each in continued})]
-        unseen += [
-            index for index in tree.pauses if tree.readings[index].resumes and not continued and self._begins(index)
-        ]
+        unseen = [*resumption.cut, *self._begun_unseen(listed, ranks, {each.below for each in continued})]
+        resuming = [index for index in tree.pauses if tree.readings[index].resumes]
+        # A model has asked for a call that was refused before any model was asked here.
+        resuming += refused if tree.models else []
+        unseen += [index for index in resuming if not continued and self._begins(index)]
         self._unseen: Final = {run for index in unseen for run in self._around(index)}
         self._paused: Final[dict[int, dict[str, None]]] = {}
         for index, name in withheld.waiting():
@@ -116,8 +120,9 @@ class PartsOfRuns:
     ) -> Iterator[int]:
         """Yield the position of the first execution beside each first model that cannot have asked for it.
 
-        A run that was paused for approval executes the call first, and asks a model afterwards. A call without an id,
-        as a workflow may make it before it asks, counts only if that model is sent results of calls.
+        A run that was paused for approval executes the call first, and asks a model afterwards. A call that a workflow
+        may make before it asks, as it has no id, counts only if that model is sent results of calls. One that has
+        waited in this trace does not count.
 
         Args:
             listed: as above.
@@ -126,14 +131,18 @@ class PartsOfRuns:
         """
         resumption = self._resumption
         seen = set(restored)
+        waited = {each.call_id for index in self._tree.pauses for each in self._tree.readings[index].waits} - {None}
         for index, call in listed if resumption.below else ():
             below = resumption.below[index]
             if below in seen:
                 continue
             seen.add(below)
+            if call.call_id in waited:
+                continue
             before_ns = resumption.before_ns(index) if index in ranks else None  # else answered without an execution
             if before_ns is None or before_ns < 0:
                 continue
             answered = self._tree.model_readings[resumption.models[below][0]].answers
-            if (before_ns > 0 or call.call_id in answered) if call.call_id else (before_ns > 0 and answered):
+            is_asked = call.call_id or self._tree.readings[index].only_if_asked
+            if (before_ns > 0 or call.call_id in answered) if is_asked else (before_ns > 0 and answered):
                 yield index

@@ -92,9 +92,14 @@ class Resumption:
         for index in tree.models if self.below else ():
             if not tree.spans[index].is_log:
                 self.models.setdefault(self.below[index], []).append(index)
+        firsts = {scope: first for scope, models in self.models.items() if (first := _first_sent(tree, models))}
         self.tails: Final[Mapping[int, Tail]] = {
-            scope: tail for scope, models in self.models.items() if (tail := _tail(tree, models)) is not None
+            scope: tail
+            for scope, (model, messages) in firsts.items()
+            if (tail := _tail(tree, model, messages)) is not None
         }
+        self.cut: Final = [model for model, messages in firsts.values() if _begins_with_answer(messages)]
+        """The spans of these first requests, if they begin with the answer to a call that they do not ask for."""
         self.awaited: Final = [call for tail in self.tails.values() for call in tail.last]
         """The calls that the run may have waited for, of all tails."""
 
@@ -125,11 +130,14 @@ class Resumption:
             return None
         return self._tree.spans[models[0]].start_ns - span.start_ns
 
-    def earlier(self, joined: Collection[int], known: Iterable[ToolCall]) -> list[EarlierCalls]:
+    def earlier(
+        self, joined: Collection[int], refused_here: Collection[int], known: Iterable[ToolCall]
+    ) -> list[EarlierCalls]:
         """Return the calls of the run in earlier traces, for each tail.
 
         Args:
-            joined: the places in `awaited` of the calls that are executed in this trace.
+            joined: the places in `awaited` of the calls that have a span in this trace.
+            refused_here: those of the calls of which a span of this trace shows that they were refused.
             known: the calls of this trace.
         """
         if not self.tails:
@@ -146,10 +154,13 @@ class Resumption:
         found: list[EarlierCalls] = []
         for below, tail in self.tails.items():
             place = self.place_of(tail)
-            with_span = [call for number, call in enumerate(tail.last) if place + number in joined]
+            told = [call for number, call in enumerate(tail.last) if place + number in refused_here]
+            with_span = [call for number, call in enumerate(tail.last) if place + number in joined and call not in told]
             is_executed = not all(call.is_refused for call in with_span)
             others = [call for call in tail.last if call.is_refused or call not in with_span]
-            refused = [call for call in others if call.is_refused or (call.is_uncertain and not is_executed)]
+            refused = [
+                call for call in others if call.is_refused or call in told or (call.is_uncertain and not is_executed)
+            ]
             before = [call for asked in tail.asked[:-1] for call in asked]
             is_resumed = is_executed or bool(refused)
             restored = [call for call in before if call.is_made] if is_resumed else []
@@ -166,9 +177,10 @@ class Resumption:
                     restored=tuple(_call(call, agent) for call in restored),
                     uncertain=tuple(_call(call, agent) for call in uncertain),
                     refused=tuple(
-                        _call(call, agent) for call in (*(each for each in before if each.is_refused), *refused)
+                        _call(call._replace(answer=None), agent)
+                        for call in (*(each for each in before if each.is_refused), *refused)
                     ),
-                    named=tuple(call.request.name for call in refused if call not in with_span),
+                    named=tuple(call.request.name for call in refused if call not in with_span and call not in told),
                     is_resumed=is_resumed,
                 )
             )
@@ -180,8 +192,8 @@ def _content(call: ToolCall | CallRequest) -> object:
 
 
 def _call(sent: SentCall, agent: str | None) -> ToolCall:
-    """Return a call of an earlier trace; one that was refused as if it had been made."""
-    answer = None if sent.is_refused else sent.answer
+    """Return a call of an earlier trace."""
+    answer = sent.answer
     return ToolCall(
         name=sent.request.name,
         arguments=sent.request.arguments,
@@ -199,8 +211,8 @@ def _may_be(call: CallReading, request: CallRequest) -> bool:
     return call.name in {None, request.name}
 
 
-def _tail(tree: SpanTree, models: Sequence[int]) -> Tail | None:
-    """Return the tail of the first request; None if it begins a turn, or if its messages are not recorded.
+def _first_sent(tree: SpanTree, models: Sequence[int]) -> tuple[int, Sequence[SentMessage]] | None:
+    """Return the span of the first request with its messages; None if these are not recorded.
 
     The span of a framework may be around the span of the request itself, which has the messages.
     """
@@ -210,19 +222,28 @@ def _tail(tree: SpanTree, models: Sequence[int]) -> Tail | None:
         if index != first and tree.parents[index] not in within:
             continue
         within.add(index)
-        reading = tree.model_readings[index]
-        if messages := reading.history:
-            asked = list(_asked(_after_user(messages), reading))
-            return Tail(index, asked) if asked else None
+        if messages := tree.model_readings[index].history:
+            return index, messages
     return None
 
 
+def _tail(tree: SpanTree, model: int, messages: Sequence[SentMessage]) -> Tail | None:
+    """Return the tail of the first request; None if it begins a turn."""
+    after = _after_user(messages)
+    asked = list(_asked(after, tree.model_readings[model])) if len(after) < len(messages) else []
+    return Tail(model, asked) if asked else None
+
+
 def _after_user(messages: Sequence[SentMessage]) -> Sequence[SentMessage]:
-    """Return the messages behind the last text of a user; none if there is no such text."""
-    for place in range(len(messages), 0, -1):
-        if messages[place - 1].is_user_text:
-            return messages[place:]
-    return ()
+    """Return the messages behind the last text of a user; all if there is no such text."""
+    last = next((place for place in range(len(messages), 0, -1) if messages[place - 1].is_user_text), 0)
+    return messages[last:]
+
+
+def _begins_with_answer(messages: Sequence[SentMessage]) -> bool:
+    """Return whether an answer to a call comes before all requests in the user's last turn."""
+    first = next((each for each in _after_user(messages) if each.requests or each.answers), SentMessage())
+    return not first.requests and any(each.call_id for each in first.answers)
 
 
 def _asked(messages: Sequence[SentMessage], reading: ModelReading) -> Iterator[list[SentCall]]:
@@ -248,12 +269,25 @@ def _asked(messages: Sequence[SentMessage], reading: ModelReading) -> Iterator[l
 def _answered(
     requests: Sequence[CallRequest], answers: Sequence[CallReading], missing: CallReading | None
 ) -> Iterator[SentCall]:
-    """Yield the calls with their answers: by id, and those of which one has no id in their order; else `missing`."""
+    """Yield the calls with their answers: by id, and those of which one has no id in their order; else `missing`.
+
+    If their ids differ, as OpenAI's item has an id of its own, the answer has that of the call.
+    """
     by_id = {answer.call_id: answer for answer in answers if answer.call_id}
     asked_ids = {request.call_id for request in requests}
-    others = iter([answer for answer in answers if not answer.call_id or answer.call_id not in asked_ids])
+    left = [answer for answer in answers if not answer.call_id or answer.call_id not in asked_ids]
+    are_other_ids = any(answer.call_id for answer in left)
+    if are_other_ids and len(asked_ids - by_id.keys() - {None}) > 1:
+        # Which answer is whose cannot be told.
+        states = {answer.state for answer in left}
+        left = [CallReading(state=states.pop() if len(states) == 1 else "uncertain")] * len(left)
+    others = iter(left)
     for request in requests:
-        yield SentCall(request, by_id.get(request.call_id) if request.call_id in by_id else next(others, missing))
+        if request.call_id in by_id:
+            yield SentCall(request, by_id[request.call_id])
+        else:
+            answer = next(others, missing)
+            yield SentCall(replace(request, call_id=answer.call_id) if answer and are_other_ids else request, answer)
 
 
 def _judged(answer: CallReading, reading: ModelReading) -> CallReading:

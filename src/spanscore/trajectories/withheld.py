@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple
 
@@ -84,15 +85,27 @@ class Withheld:
         any model.
         """
         waits = [(index, name) for index, name, state in self.told() if state == "waits"]
+        if not waits:
+            return
         latest: dict[str | None, int] = {}
-        for index in self._tree.models if waits else ():
+        for index in self._tree.models:
             start_ns = self._tree.spans[index].start_ns
             for agent in {self._tree.agent_of(index), None}:
                 latest[agent] = max(start_ns, latest.get(agent, start_ns))
+        ends_ns = self._ends({index for index, _ in waits})
         for index, name in waits:
-            span = self._tree.spans[index]
-            if latest.get(self._tree.agent_of(index), -1) < max(span.start_ns + 1, span.end_ns):
+            if latest.get(self._tree.agent_of(index), -1) <= ends_ns[index]:
                 yield index, name
+
+    def _ends(self, pauses: Collection[int]) -> dict[int, int]:
+        """Return the ends of spans, none before the start of a model below: JavaScript cuts starts to milliseconds."""
+        spans = self._tree.spans
+        found = {index: max(spans[index].start_ns, spans[index].end_ns) for index in pauses}
+        above, models = self._tree.nearest(pauses), frozenset(self._tree.models)
+        for index in reversed(self._tree.order):
+            if above[index] != NONE and (index in models or index in found):
+                found[above[index]] = max(found[above[index]], found.get(index, spans[index].start_ns))
+        return found
 
     def state_of(self, request: CallRequest) -> CallState | None:
         """Return the state of a request without execution; None if no span records that it was not made."""
@@ -157,16 +170,25 @@ class Withheld:
         return calls[place - 1] if place and spans[calls[place - 1]].start_ns >= begin_ns else None
 
     def _add_unnamed(self) -> None:
-        """Add the calls of pauses that name none: the requests of the last answer that have no result."""
+        """Add the calls of pauses that name none: the requests of the last answer that have no result.
+
+        A span around such a pause may have named them.
+        """
         readings, parents = self._tree.readings, self._tree.parents
+        named = self._tree.nearest({each.pause for each in self._asked.values()})
         unnamed = [
-            index for index in self._tree.pauses if readings[index].ends_asking or _UNNAMED in readings[index].waits
+            index
+            for index in self._tree.pauses
+            if readings[index].ends_asking or (_UNNAMED in readings[index].waits and named[index] == NONE)
         ]
         if not unnamed:
             return
         above = self._tree.nearest(unnamed)
+        times = Counter(call.call_id for call in self._calls.values())
         for index, call in self._calls.items():
-            if call.state == "uncertain" and above[index] != NONE and not readings[above[index]].ends_asking:
+            # A tool that pauses by itself is executed once more, with its id.
+            may_wait = call.state == "uncertain" or (call.call_id and times[call.call_id] > 1)
+            if may_wait and above[index] != NONE and not readings[above[index]].ends_asking:
                 self.spans[index] = "waits"
         explained: set[int] = set()
         for index in self.spans:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from spanscore.compare.steps.parsing import read_other_calls, read_pattern
+from spanscore.compare.steps.parsing import MOST_LEAVES, WrongStepsError, read_other_calls, read_pattern
 from spanscore.compare.steps.pattern import Alternatives, Interleaved, Leaf, Repeat
 
 
@@ -21,6 +21,48 @@ def nested(levels: int) -> list[Any]:
     for _ in range(levels):
         steps = [{"any_order": steps}]
     return steps
+
+
+def test_every_mistake_is_named() -> None:
+    """Each with its path: of steps, of groups and in them, of keys, and of arguments."""
+    steps = [
+        5,
+        {"call": "a", "match": "exat", "error": 3, "arg": 1, "agrs": 2},
+        {"any_order": ["", {"repeat": [7], "min": -1, "maximum": 3}]},
+        {
+            "agent": "",
+            "steps": [{"call": "b", "args": {"x": {"$foo": 1}, "y": 2, "z": {"$near": "q"}}}],
+            "other_calls": 1,
+        },
+        {"call": "c", "result": {"$bar": 1}},
+        "d",
+    ]
+    with pytest.raises(WrongStepsError) as caught:
+        read_pattern(steps, str)
+
+    assert [
+        "steps[0]",
+        "steps[1]",
+        "steps[1].match",
+        "steps[1].error",
+        "steps[2].any_order[0]",
+        "steps[2].any_order[1]",
+        "steps[2].any_order[1].repeat[0]",
+        "steps[2].any_order[1].min",
+        "steps[3].agent",
+        "steps[3].other_calls",
+        "steps[3].steps[0].args.x.$foo",
+        "steps[3].steps[0].args.z.$near",
+        "steps[4].result.$bar",
+    ] == [each.partition(": ")[0] for each in caught.value.mistakes]
+    assert "steps[1]: unknown keys 'arg', 'agrs' beside 'call'" in str(caught.value)
+
+
+def test_too_many_calls_are_named_once() -> None:
+    """And not for each of them."""
+    with pytest.raises(WrongStepsError) as caught:
+        read_pattern(["a"] * (MOST_LEAVES + 100), str)
+    assert (f"steps[{MOST_LEAVES}]: there are more than {MOST_LEAVES} calls in the steps",) == caught.value.mistakes
 
 
 def test_kinds() -> None:

@@ -107,7 +107,7 @@ def test_explanations_name_the_turn() -> None:
     (evaluation,) = report(last, pipeline(text)).evaluations
 
     assert isinstance(evaluation.outcome, Score)
-    assert evaluation.outcome.explanation.endswith("(call 2). Call 2 is call 3 of turn 2.")
+    assert evaluation.outcome.explanation.endswith("(call 5). Call 5 is call 3 of turn 2.")
 
 
 def test_a_pause_at_the_end() -> None:

@@ -68,7 +68,8 @@ class StepCalls:
                 call = self._calls[index]
                 is_known = call.turn is not None or (together == "parallel" and has_times(call))
                 if not is_known and not wanted.isdisjoint(self._takers[index]):
-                    return f"{what} for {short(call.name)!r} (call {index + 1}), which may take a {together!r} step"
+                    number = call.in_run(index) + 1
+                    return f"{what} for {short(call.name)!r} (call {number}), which may take a {together!r} step"
         return None
 
     def aligned(self, graph: Graph, *, by_name: bool = False) -> StepAlignment:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NoReturn
+from functools import partial
+from typing import Any, Final, NoReturn, TypeVar
 
 from spanscore.compare.matchers.base import Matcher
 from spanscore.compare.matchers.compiler import matcher
@@ -29,6 +30,8 @@ MOST_LEAVES: Final = 500
 MOST_REPEATS: Final = 10_000
 """No trajectory of more calls is compared, so that no step can be repeated more often."""
 
+_T = TypeVar("_T")
+
 _MATCHES: Final = ("exact", "subset", "ignore")
 _CALL: Final = ("call", "args", "match", "result", "error")
 _KEYS: Final[Mapping[str, Sequence[str]]] = {
@@ -43,14 +46,28 @@ _KEYS: Final[Mapping[str, Sequence[str]]] = {
 }
 
 
+class WrongStepsError(ValueError):
+    """Mistakes in steps. Each begins with its path, as in `steps[1].repeat: ...`.
+
+    Args:
+        mistakes: all of them.
+    """
+
+    def __init__(self, mistakes: Sequence[str]) -> None:
+        super().__init__("\n".join(mistakes))
+        self.mistakes: Final = tuple(mistakes)
+
+
 def read_pattern(steps: Any, normalise: Callable[[str], str]) -> Pattern:
     """Read the value of `steps`.
 
     Raises:
-        ValueError: something is wrong with it; the message begins with the path, as in `steps[1].repeat: ...`.
+        WrongStepsError: something is wrong with it.
     """
     reader = _StepReader(normalise)
-    row = reader.row(steps, "steps", None)
+    row = reader.attempt(lambda: reader.row(steps, "steps", None))
+    if row is None or reader.mistakes:
+        raise WrongStepsError(reader.mistakes)
     return Pattern(row, tuple(reader.blocks))
 
 
@@ -75,17 +92,27 @@ def read_other_calls(value: Any, path: str, normalise: Callable[[str], str]) -> 
 
 
 class _StepReader:
-    """Reads steps, and collects the blocks of agents."""
+    """Reads steps, and collects the blocks of agents, and mistakes. With a mistake, what is read is not whole."""
 
     def __init__(self, normalise: Callable[[str], str]) -> None:
         self.blocks: list[AgentBlock] = []
+        self.mistakes: list[str] = []
         self._normalise = normalise
         self._leaves = 0
+
+    def attempt(self, read: Callable[[], _T]) -> _T | None:
+        """Return what is read; None if there is a mistake, which is collected."""
+        try:
+            return read()
+        except ValueError as error:
+            self.mistakes.append(str(error))
+            return None
 
     def row(self, value: Any, path: str, agent: ToolPattern | None) -> Row:
         if not isinstance(value, (list, tuple)):
             _fail(path, "must be a list of steps")
-        return Row(tuple(self.step(each, f"{path}[{index}]", agent) for index, each in enumerate(value)))
+        steps = [self.attempt(partial(self.step, each, f"{path}[{index}]", agent)) for index, each in enumerate(value)]
+        return Row(tuple(step for step in steps if step is not None))
 
     def step(self, value: Any, path: str, agent: ToolPattern | None) -> Step:
         if isinstance(value, str):
@@ -95,6 +122,7 @@ class _StepReader:
         if not isinstance(value, Mapping):
             _fail(path, "must be the name of a tool, a list of steps, or a mapping such as {call: search}")
         kind = _kind(value, path)
+        self.mistakes += _unknown_keys(value, path, _KEYS[kind])
         if kind == "call":
             return self._leaf(value, path, agent)
         if kind == "agent":
@@ -104,11 +132,11 @@ class _StepReader:
     def _group(self, kind: str, body: Row, value: Mapping[str, Any], path: str) -> Step:
         match kind:
             case "repeat":
-                return Repeat(path, body, *_times(value, path))
+                return Repeat(path, body, *(self.attempt(lambda: _times(value, path)) or (1, None)))
             case "optional":
                 return Repeat(path, body, 0, 1)
             case "one_of":
-                if not body.steps:
+                if not body.steps and not self.mistakes:
                     _fail(f"{path}.one_of", "must have at least one branch")
                 return Alternatives(body.steps)
             case "parallel" | "turn":
@@ -127,32 +155,36 @@ class _StepReader:
     def _agent(self, value: Mapping[str, Any], path: str) -> Row:
         name = value["agent"]
         if not isinstance(name, str) or not name:
-            _fail(f"{path}.agent", "must be the name of an agent, or a glob")
+            self.mistakes.append(f"{path}.agent: must be the name of an agent, or a glob")
+            name = "*"
+        others = value.get("other_calls", "allow")
+        allows = self.attempt(lambda: read_other_calls(others, f"{path}.other_calls", self._normalise))
         if "steps" not in value:
             _fail(path, "needs 'steps' for the calls of this agent")
         # A call has only the agent that made it, and none above: the innermost block wins.
         inside = tool_pattern(name, str)
-        allows = read_other_calls(value.get("other_calls", "allow"), f"{path}.other_calls", self._normalise)
-        self.blocks.append(AgentBlock(inside, allows))
+        if allows is not None:
+            self.blocks.append(AgentBlock(inside, allows))
         return self._below(value["steps"], f"{path}.steps", inside)
 
     def _leaf(self, value: Mapping[str, Any], path: str, agent: ToolPattern | None) -> Leaf:
         self._leaves += 1
-        if self._leaves > MOST_LEAVES:
+        if self._leaves == MOST_LEAVES + 1:
             _fail(path, f"there are more than {MOST_LEAVES} calls in the steps")
+        match = value.get("match", "subset")
+        if match not in _MATCHES:
+            near = suggestion(str(match), _MATCHES)
+            self.mistakes.append(f"{path}.match: must be one of {', '.join(_MATCHES)}{near}")
+        error = value.get("error", "any")
+        if not isinstance(error, bool) and error != "any":
+            self.mistakes.append(f"{path}.error: must be true, false or 'any'")
+        arguments = self.attempt(lambda: self._arguments(value, match, path))
+        result = None
+        if "result" in value:
+            result = self._matcher(value["result"], f"{path}.result")
         name = value["call"]
         if not isinstance(name, str) or name in ("", "!"):
             _fail(path, "the name of a tool must be text, and not empty")
-        match = value.get("match", "subset")
-        if match not in _MATCHES:
-            _fail(f"{path}.match", f"must be one of {', '.join(_MATCHES)}{suggestion(str(match), _MATCHES)}")
-        error = value.get("error", "any")
-        if not isinstance(error, bool) and error != "any":
-            _fail(f"{path}.error", "must be true, false or 'any'")
-        arguments = self._arguments(value, match, path)
-        result = None
-        if "result" in value:
-            result = matcher(value["result"], f"{path}.result", normalise=self._normalise)
         wanted = json_key({key: value[key] for key in ("args", "result") if key in value})
         return Leaf(
             path=path,
@@ -170,8 +202,22 @@ class _StepReader:
             return None
         if not isinstance(args, Mapping):
             _fail(f"{path}.args", "must be a mapping of arguments, or a matcher such as {$any: true}")
-        arguments = matcher(args, f"{path}.args", normalise=self._normalise, extra=match == "exact")
+        arguments = self._matcher(args, f"{path}.args", extra=match == "exact")
         return None if match == "ignore" or (match == "subset" and not args) else arguments
+
+    def _matcher(self, value: Any, path: str, *, extra: bool = True) -> Matcher | None:
+        """Return the matcher of a value. Of an object, the mistakes of each key are collected."""
+        read = partial(matcher, path=path, normalise=self._normalise, extra=extra)
+        try:
+            return read(value)
+        except ValueError:
+            if isinstance(value, Mapping) and not any(str(key).startswith("$") for key in value):
+                before = len(self.mistakes)
+                for key, each in value.items():
+                    self.attempt(partial(read, {key: each}))
+                if len(self.mistakes) > before:
+                    return None
+            raise
 
 
 def _kind(value: Mapping[str, Any], path: str) -> str:
@@ -180,12 +226,17 @@ def _kind(value: Mapping[str, Any], path: str) -> str:
         known = [each for each in _KEYS if each in value] or sorted(_KEYS)
         near = next((suggestion(str(key), _KEYS) for key in value if not kinds), "")
         _fail(path, f"must have exactly one of the keys {', '.join(known)}{near}")
-    allowed = _KEYS[kinds[0]]
-    for key in value:
-        if key not in allowed:
-            near = suggestion(str(key), allowed)
-            _fail(path, f"unknown key {str(key)[:100]!r} beside {kinds[0]!r}; allowed: {', '.join(allowed)}{near}")
     return kinds[0]
+
+
+def _unknown_keys(value: Mapping[str, Any], path: str, allowed: Sequence[str]) -> list[str]:
+    """Return a mistake if there are keys that are not allowed."""
+    unknown = [str(key) for key in value if key not in allowed]
+    if not unknown:
+        return []
+    named = f"unknown key{'s' if len(unknown) > 1 else ''} {', '.join(repr(key[:100]) for key in unknown)}"
+    near = "".join(suggestion(key, allowed) for key in unknown)
+    return [f"{path}: {named} beside {allowed[0]!r}; allowed: {', '.join(allowed)}{near}"]
 
 
 def _times(value: Mapping[str, Any], path: str) -> tuple[int, int | None]:

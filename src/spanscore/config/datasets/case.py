@@ -35,6 +35,28 @@ class Case(NamedTuple):
     """Whether the expectation was recorded from a run instead of written by a person."""
 
 
+class NoKeyError(ValueError):
+    """Nothing in a row names its case.
+
+    Args:
+        key: the key that should.
+        keys: the keys that the row has: of its attributes, if it is a printed report.
+    """
+
+    def __init__(self, key: str, keys: Iterable[str]) -> None:
+        self.keys: Final = frozenset(keys)
+        super().__init__(f"has {no_key(key, self.keys)}")
+
+
+def no_key(key: str, keys: Iterable[str]) -> str:
+    """Return in words that a key is missing, and which ones there are; none are those of reports without attributes."""
+    message = f"no {key!r}, nor 'key' or 'id'"
+    if not keys:
+        left_out = "'--no-content' leaves them out, and so do live exporters without 'tool_content: true'"
+        return f"{message}, and no attributes: {left_out}"
+    return f"{message}{suggestion(key, keys) or '.'} There are {listed(sorted(keys), _LISTED)}"
+
+
 def case_of(row: DatasetRow, key: str, kind: EvaluatorType, fixed: Mapping[str, Any], *, is_text: bool) -> Case:
     """Return the case of a row. `key` names its case, `fixed` are parameters of all rows, `is_text` cells have JSON.
 
@@ -96,15 +118,7 @@ def _key(cells: Mapping[str, JSON], key: str) -> str:
             return str(value)
         message = f"{column}: must be text or an integer"
         raise ValueError(message)
-    message = f"has no {key!r}, nor 'key' or 'id'"
-    if attributes:
-        found_near = suggestion(key, attributes) or "."
-        message += f"{found_near} Its attributes: {listed(sorted(attributes), _LISTED)}"
-    elif _is_report(cells):
-        message += (
-            ", and no attributes: '--no-content' leaves them out, and so do live exporters without 'tool_content: true'"
-        )
-    raise ValueError(message)
+    raise NoKeyError(key, attributes if _is_report(cells) else cells)
 
 
 def _column(kind: EvaluatorType, cells: Mapping[str, JSON]) -> str:

@@ -12,7 +12,7 @@ from spanscore.config._nodes import Node, Problem, dotted
 from spanscore.config._parameters import EvaluatorType
 from spanscore.config._plain import plain
 from spanscore.config.datasets.by_case import ByCase, Expected, absent
-from spanscore.config.datasets.case import Case, case_of
+from spanscore.config.datasets.case import Case, NoKeyError, case_of, no_key
 from spanscore.config.datasets.dataset import Fault, rows
 from spanscore.config.datasets.json_text import parse_json
 from spanscore.contracts import Evaluator
@@ -86,17 +86,30 @@ def from_attribute(kind: EvaluatorType, fixed: Mapping[str, Any], attribute: str
 
 def _cases(kind: EvaluatorType, fixed: Mapping[str, Any], key: str, dataset: FilePath) -> Iterator[Case | Fault]:
     lines: dict[str, int] = {}
+    keyless: list[Fault] | None = []
+    keys: set[str] = set()
     for row in rows(dataset):
         if isinstance(row, Fault):
             yield row
             continue
+        found: Case | Fault
         try:
-            case = case_of(row, key, kind, fixed, is_text=dataset.suffix.lower() == ".csv")
+            found = case_of(row, key, kind, fixed, is_text=dataset.suffix.lower() == ".csv")
+        except NoKeyError as error:
+            found = Fault(row.line, str(error))
+            if keyless is not None:  # perhaps no row has it
+                keyless.append(found)
+                keys |= error.keys
+                continue
         except ValueError as error:
-            yield Fault(row.line, str(error))
-            continue
-        first = lines.setdefault(case.key, row.line)
-        yield case if first == row.line else Fault(row.line, f"the key {case.key!r} is already on line {first}")
+            found = Fault(row.line, str(error))
+        yield from keyless or ()
+        keyless = None
+        if isinstance(found, Case) and (first := lines.setdefault(found.key, row.line)) != row.line:
+            found = Fault(row.line, f"the key {found.key!r} is already on line {first}")
+        yield found
+    if keyless:
+        yield Fault(0, f"the rows have {no_key(key, keys)}")
 
 
 def _expects_nothing(kind: EvaluatorType, case: Case, problems: list[Problem]) -> bool:

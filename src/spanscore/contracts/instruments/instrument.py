@@ -49,6 +49,7 @@ OUTCOME: Final = "spanscore.outcome"
 OUTCOME_FROM: Final = "spanscore.outcome.from"
 OUTCOME_TO: Final = "spanscore.outcome.to"
 REASON: Final = "spanscore.reason"
+FAIL_REASON: Final = "spanscore.fail_reason"
 CLOSE_REASON: Final = "spanscore.close_reason"
 QUEUE: Final = "spanscore.queue"
 EMITTER: Final = "spanscore.emitter"
@@ -78,6 +79,12 @@ RUNS: Final = counter(
     "{run}",
     "Runs by verdict: pass (an evaluation passed and none failed), fail, or none.",
     (OUTCOME, AGENT, SERVICE),
+)
+FAIL_REASONS: Final = counter(
+    "spanscore.fail_reasons",
+    "{run}",
+    "Failing runs by reason. A run with several reasons counts once for each.",
+    (FAIL_REASON, AGENT, SERVICE),
 )
 RUNS_PAUSED: Final = counter(
     "spanscore.runs.paused",

@@ -24,7 +24,8 @@ class Flaws:
     def note(self, decoded: Decoded, items: str) -> str:
         """Count the problems of a request and return a message; log it, as a warning if a kind of problem is new."""
         for refused in decoded.refused:
-            self._refused[refused.reason.value] += refused.spans
+            if refused.spans:
+                self._refused[refused.reason.value] += refused.spans
         message = _told(decoded, items)
         kinds: set[Refusal | Caveat] = {*(refused.reason for refused in decoded.refused), *decoded.caveats}
         _log.log(logging.DEBUG if kinds <= self._logged else logging.WARNING, "%s", message)
@@ -38,10 +39,11 @@ def _told(decoded: Decoded, items: str) -> str:
         told = [f"all {items} accepted, but not as they were sent: {', '.join(odd)}"] if odd else []
         lost = decoded.caveats.get(Caveat.NO_RUN)
         return "; ".join([*told, f"{Caveat.NO_RUN}: {told_of_no_run(lost)}"] if lost else told)
-    reasons = "; ".join(
-        f"{refused.spans} for {refused.reason} ({_shortened(refused.example, _EXAMPLE_CHARS)})"
-        for refused in decoded.refused
-    )
+    counts = [
+        f"{refused.spans} for {refused.reason}" if refused.spans else refused.reason for refused in decoded.refused
+    ]
+    examples = [_shortened(refused.example, _EXAMPLE_CHARS) for refused in decoded.refused]
+    reasons = "; ".join(f"{count} ({example})" for count, example in zip(counts, examples, strict=True))
     total = decoded.refused_spans + len(decoded.spans) + sum(decoded.unread_records.values())
     return _shortened(f"{decoded.refused_spans} of {total} {items} refused: {reasons}", _MESSAGE_CHARS)
 

@@ -2,9 +2,9 @@
 
 const BAR = { width: 5, height: 26 };
 
-function showReasons({ of, rows, more, clearest, days }, { all, one }) {
+function showReasons({ rows, more, clearest, days }, { all, one }) {
   const heads = [["runs", "number"], ["reason"], ["over time"], ...(clearest ? [["since"]] : []), ["runs to show"]];
-  const made = rows.map(([text, number, agents, isPart, errors, change, bars]) =>
+  const made = rows.map(([text, number, agents, isPart, errors, change, bars, of]) =>
     element(
       "tr",
       { class: isPart ? "part" : null },

@@ -13,11 +13,11 @@ MOST_ROWS: Final = 200
 
 
 def reasons_data(table: ReasonTable, rows: Sequence[ReasonRow]) -> dict[str, Any]:
-    """Return `{"of": runs, "rows": [row, ...], "more": reasons without a row, "clearest": row or null, "days": bool}`.
+    """Return `{"rows": [row, ...], "more": reasons without a row, "clearest": row or null, "days": bool}`.
 
     A row is `[reason, runs, agents, whether it is part of another one, [[text of an error, runs], ...], change or null,
-    bars]`, a change `[ratio or null, begin, end]`, a bar `[begin, end, runs, failed runs]`; times are in ms since the
-    epoch. `days` is whether the runs start on more than one day.
+    bars, number of all runs or conversations]`, a change `[ratio or null, begin, end]`, a bar `[begin, end, runs, failed
+    runs]`; times are in ms since the epoch. `days` is whether the runs start on more than one day.
 
     Args:
         table: the runs.
@@ -25,7 +25,6 @@ def reasons_data(table: ReasonTable, rows: Sequence[ReasonRow]) -> dict[str, Any
     """
     grown = clearest(rows)
     return {
-        "of": table.runs,
         "rows": [_row(row) for row in rows[:MOST_ROWS]],
         "more": max(0, len(rows) - MOST_ROWS),
         "clearest": None if grown is None else _row(grown),
@@ -43,4 +42,5 @@ def _row(row: ReasonRow) -> list[Any]:
         row.errors,
         None if growth is None else [growth.ratio, growth.begin_ns // 1_000_000, growth.end_ns // 1_000_000],
         [[each.begin_ns // 1_000_000, each.end_ns // 1_000_000, each.runs, each.failed] for each in row.over_time],
+        row.of,
     ]

@@ -1,46 +1,57 @@
-"""Adds the turns of the named calls to the explanations of a conversation's scores."""
+"""The scores of a conversation name the turns of the calls that they are about."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
+from spanscore.compare.alignment import Shortened, whole
 from spanscore.model import ConversationOutline, Score
 from spanscore.model.outcomes import Told
 
 _NAMED: Final = 3
 
 
-def naming_turns(score: Score, conversation: ConversationOutline, evaluated: Sequence[int]) -> Score:
-    """Return a score whose explanation names the turns of deviating calls, unless it passed.
+def naming_turns(score: Score, conversation: ConversationOutline) -> Score:
+    """Return a score that names the turns of deviating calls, unless it passed.
 
-    It ends with such a sentence: `Call 3 is call 1 of turn 2.`
+    Its explanation ends with such a sentence: `Call 3 is call 1 of turn 2.` Each deviation of a call has the index of
+    its `turn`.
 
     Args:
         score: of the conversation.
         conversation: the turns.
-        evaluated: the calls of the conversation that were evaluated, in their order.
     """
     if score.passed:
         return score
 
     def tell() -> Told:
-        turns = "; ".join(_turns(score, conversation, evaluated))
-        bare = score.without_content
-        if not turns:
+        rows, bare = score.details.get("deviations"), score.without_content
+        if not isinstance(rows, (list, tuple)):  # a plug-in's details may be anything
             return Told(score.explanation, score.details, bare)
-        sentence = f" {turns[0].upper()}{turns[1:]}."
-        return Told(score.explanation + sentence, score.details, None if bare is None else bare + sentence)
+        located = Shortened(_located(rows, conversation), lambda: [*_located(whole(rows), conversation)])
+        details = {**score.details, "deviations": located}
+        turns = "; ".join(_turns(rows, conversation))
+        sentence = turns and f" {turns[0].upper()}{turns[1:]}."
+        return Told(score.explanation + sentence, details, None if bare is None else bare + sentence)
 
     return Score.told_later(score.value, score.passed, tell, score.mended_by)
 
 
-def _turns(score: Score, conversation: ConversationOutline, evaluated: Sequence[int]) -> Iterator[str]:
-    rows = score.details.get("deviations")
-    if not isinstance(rows, (list, tuple)):  # a plug-in's details may be anything
-        return
-    found = (row.get("call") for row in rows if isinstance(row, Mapping))
-    calls = dict.fromkeys(call for call in found if type(call) is int and 0 <= call < len(evaluated))
-    for call in list(calls)[:_NAMED]:
-        turn, place = conversation.turn_of(evaluated[call])
-        yield f"call {call + 1} is call {place + 1} of turn {turn + 1}"
+def _located(rows: Sequence[Any], conversation: ConversationOutline) -> Iterator[Any]:
+    for row in rows:
+        place = _place(row, conversation)
+        yield row if place is None else {**row, "turn": place[0]}
+
+
+def _turns(rows: Sequence[Any], conversation: ConversationOutline) -> Iterator[str]:
+    calls = {row["call"]: place for row in rows if (place := _place(row, conversation)) is not None}
+    for call, (turn, index) in list(calls.items())[:_NAMED]:
+        yield f"call {call + 1} is call {index + 1} of turn {turn + 1}"
+
+
+def _place(row: Any, conversation: ConversationOutline) -> tuple[int, int] | None:
+    """Return the turn of the call of a deviation, and its index there; None if it is of no call."""
+    call = row.get("call") if isinstance(row, Mapping) else None
+    calls = sum(turn.tool_calls for turn in conversation.turns)
+    return conversation.turn_of(call) if isinstance(call, int) and 0 <= call < calls else None

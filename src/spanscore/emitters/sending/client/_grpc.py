@@ -34,6 +34,10 @@ _LAST_ERROR: Final = "last error: "
 # gRPC reports a refused certificate only in its text; with other words, the request is simply retried.
 _UNTRUSTED: Final = re.compile(r"(?P<by>CERTIFICATE_VERIFY_FAILED)(?:: (?P<why>[^:]+))?|Hostname Verification Check")
 
+# Likewise for a port at which another protocol is served.
+_NO_TLS: Final = "WRONG_VERSION_NUMBER"
+_NO_GRPC: Final = re.compile("Failed parsing HTTP/2|missing selected ALPN")
+
 _RETRYABLE: Final = frozenset(
     {
         StatusCode.CANCELLED,
@@ -97,6 +101,8 @@ def _answer(error: grpc.Call) -> Answer:
     asked_s = _asked_s(error)
     if code in _RETRYABLE or (code is StatusCode.RESOURCE_EXHAUSTED and asked_s is not None):
         details = error.details() or ""
+        if _NO_TLS in details or _NO_GRPC.search(details):
+            return TryAgain(reason="tls" if _NO_TLS in details else "not_grpc")
         untrusted = _UNTRUSTED.search(details)
         return TryAgain(
             reason=reason,

@@ -1,0 +1,190 @@
+"""Runs in files, for `spanscore mcp`: recordings, and results of `spanscore score`."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final, NamedTuple
+
+from spanscore import config as configuration
+from spanscore.cli._recordings import problems_of
+from spanscore.cli._run_tools import MOST_BYTES, RunsFound, WantedRuns
+from spanscore.cli._written_files import expecting
+from spanscore.config import parts as wiring
+from spanscore.errors import InputError
+from spanscore.messages.printable import encodable
+from spanscore.recordings.files import Recording
+from spanscore.reports.bounded_line import bounded, bounded_line
+from spanscore.reports.json_reports import bare_report, counted_run, identity_of, is_report
+from spanscore.reports.reason_table import CountedRun, ReasonTable
+from spanscore.runs import offline
+from spanscore.runs.recorded_conversations import RecordedConversations
+
+_PROBLEMS: Final = 20
+_FASTEST: Final = 1
+
+
+class _FileRun(NamedTuple):
+    counted: CountedRun
+    packed: bytes
+    """Its report as JSON."""
+
+    @classmethod
+    def of(cls, counted: CountedRun, line: str) -> _FileRun:
+        return cls(counted, zlib.compress(encodable(line).encode(), _FASTEST))
+
+    def report(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(zlib.decompress(self.packed))
+        return found
+
+    def matches(self, asked: WantedRuns) -> bool:
+        return (
+            (asked.agent is None or asked.agent == self.counted.agent)
+            and (asked.trace is None or self.counted.trace_id.startswith(asked.trace))
+            and (asked.reason is None or any(each.text == asked.reason for each in self.counted.reasons))
+        )
+
+
+class FileRuns:
+    """Runs of files: recordings, which are scored as `spanscore score` does, and results of it.
+
+    They are read when they are asked for, and again when a file has changed, also the configuration or a dataset of
+    it. Threads may share it.
+
+    Args:
+        paths: of recordings and directories of them; of results as the jsonl exporter and `score --json` write them.
+        config: the configuration for recordings; None for the default.
+        content: whether arguments, results, texts of errors and explanations may be shown.
+
+    Raises:
+        ConfigError: the configuration is wrong.
+        InputError: there is no such file.
+    """
+
+    def __init__(self, paths: Sequence[str], config: Path | None, *, content: bool) -> None:
+        self._paths: Final = paths
+        self._config_path: Final = config
+        self._content: Final = content
+        self._lock: Final = Lock()
+        self._state: object = None
+        self._runs: list[_FileRun] = []
+        self._table = ReasonTable()
+        self._reasons: list[dict[str, Any]] = []
+        self._problems: list[str] = []
+        self._load()
+        Recording(paths)
+
+    def ask(self, asked: WantedRuns) -> RunsFound:
+        """Return runs, the last ones first, and the reasons of all.
+
+        Raises:
+            ConfigError: the configuration was changed, and is wrong.
+            InputError: the files cannot be read.
+        """
+        with self._lock:
+            state = [_state_of(Path(path)) for path in (*self._paths, *self._read_with)]
+            if state != self._state:
+                self._read()
+                self._state = state
+            matching = [run for run in reversed(self._runs) if run.matches(asked)]
+            unknown = sum(run.counted.is_failing and not run.counted.reasons for run in self._runs)
+            told = {
+                "runs": self._table.runs,
+                "failing": self._table.failing,
+                **({"failing_without_known_reason": unknown} if unknown else {}),
+                **({"problems": self._problems} if self._problems else {}),
+            }
+            found = [run.report() for run in islice(matching, asked.limit)]
+            return RunsFound(told=told, reasons=self._reasons, matching=len(matching), runs=found)
+
+    def _load(self) -> None:
+        path = self._config_path
+        config = configuration.default() if path is None else configuration.load(path)
+        self._config = config.for_files(tool_content=self._content)
+        self._pipeline = wiring.pipeline(self._config)
+        entries = (*self._pipeline.entries, *self._pipeline.over_conversations)
+        self._read_with = list(expecting(path, entries))
+
+    def _read(self) -> None:
+        self._load()
+        self._problems = []
+        results = [path for path in self._paths if are_results(path)]
+        self._runs = [*self._in_recordings([path for path in self._paths if path not in results])]
+        self._runs += self._in_results(results)
+        del self._problems[_PROBLEMS:]
+        self._table = ReasonTable()
+        for run in self._runs:
+            self._table.count(run.counted)
+        self._reasons = [row.as_json() for row in self._table.rows()]
+
+    def _in_recordings(self, paths: Sequence[str]) -> Iterator[_FileRun]:
+        if not paths:
+            return
+        recording = Recording(paths, log_names=wiring.wanted(self._config).log_names)
+        conversations = RecordedConversations(self._config, self._pipeline)
+        for report in offline.score(recording, self._config, self._pipeline, conversations=conversations):
+            yield _FileRun.of(CountedRun.of(report), bounded_line(report, MOST_BYTES))
+        self._problems += problems_of(recording)
+
+    def _in_results(self, paths: Sequence[str]) -> Iterator[_FileRun]:
+        runs: dict[object, _FileRun] = {}
+        for path in paths:
+            for number, line in enumerate(_lines(path), 1):
+                if (report := _report_in(line)) is not None:
+                    identity = identity_of(report)
+                    runs.pop(identity, None)  # the later one has the later place
+                    runs[identity] = _FileRun.of(counted_run(report), self._text(report))
+                    continue
+                is_being_written = not line.endswith(b"\n")
+                if line.strip() and not is_being_written and len(self._problems) < _PROBLEMS:
+                    self._problems.append(f"{path}:{number}: no result of spanscore")
+        yield from runs.values()
+
+    def _text(self, report: Mapping[str, Any]) -> str:
+        if not self._content:
+            return bounded(bare_report(report), MOST_BYTES, None)
+        return bounded(report, MOST_BYTES, lambda: bare_report(report, explained=True))
+
+
+def are_results(path: str) -> bool:
+    """Return whether the first line of a file is a result, and no recorded request.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    return Path(path).is_file() and _report_in(next(_lines(path), b"")) is not None
+
+
+def _lines(path: str) -> Iterator[bytes]:
+    try:
+        with Path(path).open("rb") as file:
+            yield from file
+    except OSError as error:
+        message = f"{path}: {error.strerror}"
+        raise InputError(message) from error
+
+
+def _report_in(line: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return value if is_report(value) else None
+
+
+def _state_of(path: Path) -> list[tuple[str, int, int]]:
+    """Return the names, sizes and times of the files of a path."""
+    files = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
+    found = []
+    for each in files:
+        try:
+            seen = each.stat()
+        except OSError:
+            continue
+        found.append((os.fspath(each), seen.st_size, seen.st_mtime_ns))
+    return found

@@ -1,0 +1,102 @@
+"""Reports that were written as JSON, read again: without content, and as the table of reasons counts them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from spanscore.reports.reason_table import CountedRun
+from spanscore.reports.reasons import Reason
+from spanscore.reports.serialization import bare_deviation
+
+_PARTS: Final[Mapping[str, type | tuple[type, ...]]] = {
+    "trace_id": str,
+    "root_span_id": str,
+    "tool_calls": (list, type(None)),
+    "outcomes": dict,
+}
+"""`tool_calls` is null where a report was too large."""
+_EXPLAINING: Final = frozenset({"explanation", "message"})
+_LATEST_NS: Final = 2**63 - 1
+
+
+def is_report(value: Any) -> bool:
+    """Return whether a value of JSON is a report, as `report_object` returns it."""
+    return (
+        isinstance(value, dict)
+        and all(isinstance(value.get(key), kind) for key, kind in _PARTS.items())
+        and all(isinstance(each, dict) for each in (*_calls(value), *value["outcomes"].values()))
+    )
+
+
+def identity_of(report: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what the reports of one run, or of one conversation, have in common: a later one replaces the others."""
+    turns = report.get("turns")
+    if isinstance(turns, list) and turns and isinstance(turns[0], dict):
+        return (str(report.get("conversation_id")), str(turns[0].get("trace_id")))
+    return (report["trace_id"], report["root_span_id"], str(report.get("unit")))
+
+
+def counted_run(report: Mapping[str, Any]) -> CountedRun:
+    """Return what is counted of a report. It is a run of the time at which its first call started."""
+    outcomes: Mapping[str, Mapping[str, Any]] = report["outcomes"]
+    starts = [each.get("start_unix_nano") for each in _calls(report)]
+    known = [each for each in starts if isinstance(each, int) and 0 < each <= _LATEST_NS]
+    agent = report.get("agent")
+    found = tuple(Reason(_evaluator(text, outcomes), text) for text in reasons_in(report))
+    return CountedRun(
+        trace_id=report["trace_id"],
+        start_ns=min(known, default=None),
+        agent=agent if isinstance(agent, str) else None,
+        evaluators=frozenset(name for name, each in outcomes.items() if each.get("outcome") != "skipped"),
+        is_conversation=report.get("unit") == "conversation",
+        is_failing=report.get("verdict") == "fail",
+        reasons=found,
+        errors=(None,) * len(found),
+        traces=(report["trace_id"],) * len(found),
+    )
+
+
+def reasons_in(report: Mapping[str, Any]) -> list[str]:
+    """Return the reasons of a report; none if it was written without them."""
+    texts = report.get("reasons")
+    return [each for each in texts if isinstance(each, str)] if isinstance(texts, list) else []
+
+
+def bare_report(report: Mapping[str, Any], *, explained: bool = False) -> dict[str, Any]:
+    """Return a report without arguments, results, texts of errors and the attributes of the run.
+
+    Args:
+        report: as `is_report` accepts it.
+        explained: whether explanations and messages, which may quote content, stay.
+    """
+    return {
+        **report,
+        "tool_calls": None if report["tool_calls"] is None else [_bare_call(each) for each in report["tool_calls"]],
+        "outcomes": {name: _bare_outcome(each, explained=explained) for name, each in report["outcomes"].items()},
+        "attributes": None,
+    }
+
+
+def _calls(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return report["tool_calls"] or []
+
+
+def _bare_call(call: Mapping[str, Any]) -> dict[str, Any]:
+    error = None if call.get("error") is None else "error"
+    return {**call, "arguments": None, "result": None, "error": error}
+
+
+def _bare_outcome(outcome: Mapping[str, Any], *, explained: bool) -> dict[str, Any]:
+    told = {key: value if explained or key not in _EXPLAINING else None for key, value in outcome.items()}
+    details = told.get("details")
+    if isinstance(details, dict) and isinstance(rows := details.get("deviations"), list):
+        bare = [bare_deviation(row) if isinstance(row, dict) else row for row in rows]
+        told["details"] = {**details, "deviations": bare}
+    return told
+
+
+def _evaluator(reason: str, outcomes: Mapping[str, Any]) -> str:
+    """Return the evaluator of a reason, whose name may have a colon."""
+    named = [name for name in outcomes if reason.startswith(f"{name}: ")]
+    return max(named, key=len, default=reason.partition(": ")[0])
