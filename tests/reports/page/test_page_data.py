@@ -214,7 +214,7 @@ def test_marks_are_on_the_calls_of_the_run() -> None:
     """Also where calls are left out before evaluating, and on both sides of an alignment."""
     evaluator = config.build_evaluator("trajectory_match", {"reference": [{"name": "pay", "arguments": {}}]})
     report = report_of(1, "think", "pay", "refund")
-    (run,) = read([scored(report, match=evaluator.evaluate(report.trajectory.of_calls([1, 2])))])
+    (run,) = read([scored(report, match=evaluator.evaluate(report.trajectory.keeping([1, 2])))])
 
     assert [(2, "match", "not expected")] == run["story"]["marks"]
     assert [("pay", 1, ""), ("", 2, "not expected")] == [
