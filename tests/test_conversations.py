@@ -107,7 +107,7 @@ def test_reports_for_people(recording: str, rules: str, tmp_path: Path, form: st
     assert "conversation bad, 2 turns" in told
     counts = {
         "junit": 'tests="6"',
-        "html": "None of 5 runs was evaluated. 1 of 3 conversations failed.",
+        "html": "0 of 5 runs failed, 1 of 3 conversations failed, for 1 reason",
         "markdown": "spanscore: failed: 5 runs and 3 conversations, 1 failed",
     }
     assert counts[form] in told

@@ -27,21 +27,27 @@ def configured(tmp_path: Path) -> Path:
 
 
 def headline(page: Path) -> tuple[str, str, list[str]]:
-    """Return the verdict of a page, its sentence, and its reasons."""
+    """Return the verdict of a page, its headline, and the remarks below it."""
     html = page.read_text(encoding="utf-8")
     (verdict,) = re.findall(r'<section class="verdict (\w+)"', html)
-    (sentence,) = re.findall(r'<p id="sentence">(.*?)</p>', html)
-    return verdict, sentence, re.findall(r"<li>(.*?)</li>", html)
+    (told,) = re.findall(r'<span id="headline-text">(.*?)</span>', html)
+    return verdict, told, re.findall(r"<li>(.*?)</li>", html)
 
 
 @pytest.mark.parametrize(
-    ("runs", "options", "status", "verdict", "sentence"),
+    ("runs", "options", "status", "verdict", "told"),
     [
-        ([("a", "lookup", "refund")], [], 0, "passed", "1 of 1 run passed."),
-        ([("a", "refund", "lookup"), ("b", "lookup", "refund")], [], 1, "failed", "1 of 2 runs failed."),
-        ([("a", "refund"), ("b", "lookup", "refund")], ["--fail-under", "0.4"], 0, "passed", "1 of 2 runs failed."),
-        ([("a", "lookup", "refund"), ("b", "lookup", "refund")], [], 0, "passed", "2 of 2 runs passed."),
-        ([("a", "lookup", "refund")], ["--case", "z"], 1, "unchecked", "There was no run to score."),
+        ([("a", "lookup", "refund")], [], 0, "passed", "1 of 1 run passed"),
+        ([("a", "refund", "lookup"), ("b", "lookup", "refund")], [], 1, "failed", "1 of 2 runs failed, for 1 reason"),
+        (
+            [("a", "refund"), ("b", "lookup", "refund")],
+            ["--fail-under", "0.4"],
+            0,
+            "passed",
+            "Passed: 1 of 2 runs failed, for 1 reason",
+        ),
+        ([("a", "lookup", "refund"), ("b", "lookup", "refund")], [], 0, "passed", "2 of 2 runs passed"),
+        ([("a", "lookup", "refund")], ["--case", "z"], 1, "unchecked", "Checked nothing: there was no run to score"),
     ],
 )
 def test_the_verdict_is_that_of_the_exit_status(  # noqa: PLR0913, PLR0917 - each is looked at
@@ -51,14 +57,14 @@ def test_the_verdict_is_that_of_the_exit_status(  # noqa: PLR0913, PLR0917 - eac
     options: list[str],
     status: int,
     verdict: str,
-    sentence: str,
+    told: str,
 ) -> None:
-    """Green only where the status is 0."""
+    """Green only where the status is 0; the headline has the verdict if it does not follow from the numbers."""
     page = tmp_path / "report.html"
     recording = recorded(tmp_path / "runs.jsonl", *runs)
 
     assert status == main(["score", recording, "--config", str(configured), "--html", str(page), *options])
-    assert (verdict, sentence) == headline(page)[:2]
+    assert (verdict, told) == headline(page)[:2]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +81,7 @@ def test_what_checked_nothing_is_not_green(tmp_path: Path, options: list[str], s
     assert status == main(["score", recording, "--config", str(config), "--html", str(page), *options])
     told = headline(page)
     assert (verdict, [["order", "tool_call_order"]]) == (told[0], embedded_in(page.read_text("utf-8"))["evaluators"])
-    assert "None of 1 run was evaluated." == told[1]
+    assert "Checked nothing: none of 1 run was evaluated" == told[1]
     assert ["order checked nothing: "] == [line[:23] for line in told[2]]
 
 

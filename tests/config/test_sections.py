@@ -177,7 +177,8 @@ ENDPOINT = "must be host:port, such as 'localhost:4317' or '[::1]:4317'"
             "recievers: {}",
             (
                 "c.yaml:1:1 recievers: unknown key; did you mean 'receivers'? (allowed: annotate, conversations, "
-                "dialects, evaluators, exporters, metrics, page, receivers, storage, telemetry, tool_content, traces)"
+                "dialects, evaluators, exporters, metrics, page, receivers, storage, telemetry, tool_content, "
+                "trace_url, traces)"
             ),
         ),
         (
@@ -402,3 +403,27 @@ def test_a_duration_reads_as_written(number: int, unit: str) -> None:
     config = loads(f"traces: {{decision_delay: {number}{unit}}}", "c.yaml", Path())
 
     assert seconds == pytest.approx(config.traces.decision_delay_s)
+
+
+def test_the_address_of_a_trace(read: Read) -> None:
+    """It is kept as it is written; the pages put the ids in."""
+    url = "https://jaeger.example/trace/{trace_id}?uiFind={span_id}"
+
+    assert (url, None) == (read(f'trace_url: "{url}"').trace_url, read("").trace_url)
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("https://j.example/x", "must have {trace_id}, and may have {span_id}, behind the host, and no other braces"),
+        ("https://{trace_id}/", "must have {trace_id}, and may have {span_id}, behind the host, and no other braces"),
+        ("https://j/{trace_id}/{x}", "must have {trace_id}, and may have {span_id}, behind the host, and no other"),
+        ("javascript:{trace_id}", "must be a URL such as 'http://localhost:4318', not 'javascript:{trace_id}'"),
+        ("https://u:p@j/{trace_id}", "must not hold a user name or a password; send them in a header"),
+    ],
+)
+def test_an_address_that_is_none_of_a_trace(problems: Problems, url: str, why: str) -> None:
+    """It could lead anywhere, or be a script: it is refused with its place."""
+    (told,) = problems(f"trace_url: '{url}'")
+
+    assert told.startswith(f"c.yaml:1:12 trace_url: {why}")

@@ -17,6 +17,7 @@ from reports.page.shown_runs import embedded_in, report_of
 from service.test_pages import pages_served
 from serving import DEADLINE_S, ON_ANY_PORT, eventually, serving
 from spanscore import config
+from spanscore.model import Report
 from spanscore.receivers.sockets.listening import Address
 from spanscore.reports.page import policy
 from spanscore.reports.page.page_data import LIVE_SCRIPTS
@@ -30,11 +31,20 @@ class Served:
     def __init__(self, recent: RecentRuns, address: Address) -> None:
         self.recent, self.address = recent, address
 
+    @property
+    def url(self) -> str:
+        """Of the page."""
+        return "http://{}:{}/".format(*self.address)
+
     def show(self, *numbers: int) -> None:
         """Have runs shown, one after the other."""
-        for number in numbers:
+        self.show_reports(*(report_of(number, "lookup_order") for number in numbers))
+
+    def show_reports(self, *reports: Report) -> None:
+        """Have runs shown that are given."""
+        for report in reports:
             before = self.recent.last
-            self.recent.emit(report_of(number, "lookup_order"))
+            self.recent.emit(report)
             eventually(lambda before=before: self.recent.last != before)
 
     def ask(self, path: str = "/", method: str = "GET", **headers: str) -> tuple[int, Message, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Final, TextIO
 
 from spanscore.cli._reason_texts import counted
@@ -12,11 +13,14 @@ from spanscore.messages.printable import printable
 from spanscore.model import Report
 from spanscore.reports.cases import CaseNames
 from spanscore.reports.page.page_data import RunBatch, runs_page
+from spanscore.reports.page.reasons_data import reasons_data
 from spanscore.reports.page.story import cut
+from spanscore.reports.reason_table import ReasonRow
+from spanscore.reports.reason_words import failed_for
 
 _LINE_WIDTH: Final = 1_000
 _REASONS_TOLD: Final = 50
-_HEADLINES: Final = {"passed": "Passed", "failed": "Failed", "unchecked": "Checked nothing"}
+_WORDS: Final = {"passed": "Passed", "failed": "Failed", "unchecked": "Checked nothing"}
 
 
 class HtmlPage:
@@ -26,18 +30,21 @@ class HtmlPage:
 
     Args:
         key: the attribute that names cases.
+        trace_url: the address of a trace elsewhere, as configured.
     """
 
-    def __init__(self, out: TextIO, key: str | None) -> None:
+    def __init__(self, out: TextIO, key: str | None, trace_url: str | None = None) -> None:
         self._out: Final = out
         self._names: Final = CaseNames(key)
         self._batch: Final = RunBatch()
-        self._labels: Final = {"run": Counter[str](), "conversation": Counter[str]()}
+        self._passed: Final[Counter[str]] = Counter()
+        self._trace_url: Final = trace_url
 
     def add(self, report: Report) -> None:
         self._names.add(report)
         self._batch.add(report)
-        self._labels["run" if report.conversation is None else "conversation"][report.label] += 1
+        if report.label == "pass":
+            self._passed["run" if report.conversation is None else "conversation"] += 1
 
     def finish(self, summary: Summary) -> None:
         unchecked = summary.unchecked()
@@ -45,29 +52,42 @@ class HtmlPage:
         told = [*summary.problems, *unchecked, *summary.told_of_gates(), *summary.remarks()]
         lines = [printable(line, _LINE_WIDTH) for line in told]
         more = [f"... and {len(lines) - _REASONS_TOLD} more"] if len(lines) > _REASONS_TOLD else []
+        rows = summary.why.rows()
         values: dict[str, Any] = {
-            "title": f"{_HEADLINES[verdict]}: {counted(summary.why.runs, summary.why.conversations)} - spanscore",
+            "title": f"{_WORDS[verdict]}: {counted(summary.why.runs, summary.why.conversations)} - spanscore",
             "verdict": verdict,
-            "headline": _HEADLINES[verdict],
-            "sentence": " ".join(_sentence(labels, what) for what, labels in self._labels.items() if labels)
-            or "There was no run to score.",
+            "headline": self._headline(summary, rows),
+            "sentence": "",
             "reasons": [*lines[:_REASONS_TOLD], *more],
             "notes": self._notes(),
         }
-        evaluators = [[cut(name), cut(tally.type)] for name, tally in summary.tallies.items()]
-        batch = self._batch.embedded(self._names.names())
-        self._out.write(runs_page([batch], {"evaluators": evaluators}, **values))
+        data = {
+            "why": reasons_data(summary.why, rows),
+            "evaluators": [[cut(name), cut(tally.type)] for name, tally in summary.tallies.items()],
+            "trace_url": self._trace_url,
+        }
+        self._out.write(runs_page([self._batch.embedded(self._names.names())], data, **values))
+
+    def _headline(self, summary: Summary, rows: Sequence[ReasonRow]) -> str:
+        """Return how many runs failed or passed; after the verdict, where that does not follow from it."""
+        verdict, table = summary.verdict, summary.why
+        if summary.failing:
+            told, follows = failed_for(table, rows), verdict == "failed"
+        elif self._passed:
+            numbers = {"run": table.runs, "conversation": table.conversations}
+            passed = (f"{self._passed[what]:,} of {plural(all_of, what)}" for what, all_of in numbers.items() if all_of)
+            told, follows = f"{' and '.join(passed)} passed", verdict == "passed"
+        else:
+            are_none = not table.runs and not table.conversations
+            told = (
+                "there was no run to score"
+                if are_none
+                else f"none of {counted(table.runs, table.conversations)} was evaluated"
+            )
+            follows = False
+        return told if follows else f"{_WORDS[verdict]}: {told}"
 
     def _notes(self) -> list[str]:
         counts = {"Arguments and results": self._batch.without_content, "The calls": self._batch.without_calls}
         why = "are left out, to keep the page small; --json FILE has them all."
         return [f"{what} of {plural(count, 'run')} {why}" for what, count in counts.items() if count]
-
-
-def _sentence(labels: Counter[str], what: str) -> str:
-    all_of_them = plural(labels.total(), what)
-    passed, failed, others = (labels[each] for each in ("pass", "fail", "not_evaluated"))
-    if not passed and not failed:
-        return f"None of {all_of_them} was evaluated."
-    told = f"{failed:,} of {all_of_them} failed" if failed else f"{passed:,} of {all_of_them} passed"
-    return f"{told}, {others:,} not evaluated." if others else f"{told}."

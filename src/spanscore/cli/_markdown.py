@@ -9,7 +9,6 @@ from typing import Final, TextIO
 
 from spanscore.cli._reason_texts import (
     ROWS_SHOWN,
-    agents,
     counted,
     headings,
     headline,
@@ -24,6 +23,7 @@ from spanscore.model import Failed, Outcome, Report, Score
 from spanscore.reports.cases import CaseNames
 from spanscore.reports.evaluation_event import failure_text
 from spanscore.reports.reason_table import ReasonTable
+from spanscore.reports.reason_words import agents
 from spanscore.reports.tally import COLUMNS
 
 MARKER: Final = "<!-- spanscore score -->"

@@ -9,10 +9,10 @@ from typing import Final
 from spanscore.messages.plural import plural
 from spanscore.messages.printable import MAX_LABEL_CHARS, printable
 from spanscore.reports.reason_table import ReasonRow, ReasonTable
+from spanscore.reports.reason_words import clearest, failed_for
 
 _HEADINGS: Final = ("share", "reason", "agents", "such as")
 ROWS_SHOWN: Final = 20
-_AGENTS_SHOWN: Final = 2
 _BLOCKS: Final = "▁▂▃▄▅▆▇█"
 
 
@@ -28,15 +28,10 @@ def counted(runs: int, conversations: int, kind: str = "") -> str:
 
 
 def headline(table: ReasonTable, rows: Sequence[ReasonRow]) -> str:
-    """Return how many runs failed, and for how many reasons; reasons that are part of another one do not count."""
-    reasons = plural(sum(row.part_of is None for row in rows), "reason")
-    talks = f", {table.failing_conversations} of {plural(table.conversations, 'conversation')} failed"
-    told = f"{table.failing} of {plural(table.runs, 'run')} failed{talks if table.conversations else ''}, for {reasons}"
-    grown = [(row.growth.evidence, -place) for place, row in enumerate(rows) if row.growth is not None]
-    if not grown:
-        return told
-    clearest = rows[-max(grown)[1]]
-    return f"{told}. {since_when(table, clearest)}: {printable(clearest.text, MAX_LABEL_CHARS)}"
+    """Return how many runs failed, for how many reasons, and the clearest change."""
+    row = clearest(rows)
+    grown = "" if row is None else f". {since_when(table, row)}: {printable(row.text, MAX_LABEL_CHARS)}"
+    return failed_for(table, rows) + grown
 
 
 def since_when(table: ReasonTable, row: ReasonRow) -> str:
@@ -68,12 +63,6 @@ def turn_of(row: ReasonRow) -> str:
 def share(row: ReasonRow) -> str:
     """Return the share of all runs, in percent."""
     return f"{100 * row.share:.1f} %"
-
-
-def agents(row: ReasonRow) -> str:
-    """Return the names of the agents with the most of these runs."""
-    more = len(row.agents) - _AGENTS_SHOWN
-    return ", ".join(map(printable, row.agents[:_AGENTS_SHOWN])) + (f" and {more} more" if more > 0 else "")
 
 
 def more(rows: Sequence[ReasonRow]) -> str:

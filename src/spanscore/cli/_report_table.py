@@ -15,7 +15,6 @@ from spanscore.cli._columns import width_of
 from spanscore.cli._marked import details_of, marked_calls
 from spanscore.cli._reason_texts import (
     ROWS_SHOWN,
-    agents,
     headings,
     headline,
     more,
@@ -34,6 +33,7 @@ from spanscore.reports.aligned import aligned_lines
 from spanscore.reports.cases import case_of, conversation_name
 from spanscore.reports.evaluation_event import failure_text
 from spanscore.reports.reason_table import ReasonRow, ReasonTable
+from spanscore.reports.reason_words import agents
 from spanscore.reports.tally import COLUMNS
 
 _FAILING_SHOWN: Final = 20

@@ -92,13 +92,16 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", type=Path, metavar="FILE", help=f"also write {what}")
 
 
-def opened_outputs(arguments: argparse.Namespace, inputs: Mapping[str, str], stack: ExitStack) -> list[ReportWriter]:
+def opened_outputs(
+    arguments: argparse.Namespace, inputs: Mapping[str, str], stack: ExitStack, trace_url: str | None = None
+) -> list[ReportWriter]:
     """Return the writers that the arguments ask for. Files appear when the stack is left without an error.
 
     Args:
         arguments: the arguments of the command.
         inputs: the paths that are read, with a name of each for messages.
         stack: closes the files.
+        trace_url: the address of a trace elsewhere, as configured.
 
     Raises:
         ConfigError: a file cannot be written; raised before scoring.
@@ -106,12 +109,13 @@ def opened_outputs(arguments: argparse.Namespace, inputs: Mapping[str, str], sta
     paths: dict[str, Path] = {name: getattr(arguments, name) for name in _FILES if getattr(arguments, name) is not None}
     check_apart(paths, inputs, FORMATS)
     files = [
-        _written(name, stack.enter_context(whole_file(f"--{name}", path)), arguments) for name, path in paths.items()
+        _written(name, stack.enter_context(whole_file(f"--{name}", path)), arguments, trace_url)
+        for name, path in paths.items()
     ]
-    return [_written(arguments.format, sys.stdout, arguments), *files]
+    return [_written(arguments.format, sys.stdout, arguments, trace_url), *files]
 
 
-def _written(form: str, out: TextIO, arguments: argparse.Namespace) -> ReportWriter:
+def _written(form: str, out: TextIO, arguments: argparse.Namespace, trace_url: str | None) -> ReportWriter:
     match form:
         case "json" | "cases" | "reasons":
             return _LINES[form](out)
@@ -122,7 +126,7 @@ def _written(form: str, out: TextIO, arguments: argparse.Namespace) -> ReportWri
         case "html":
             from spanscore.cli._html import HtmlPage  # noqa: PLC0415 - as above
 
-            return HtmlPage(out, arguments.key)
+            return HtmlPage(out, arguments.key, trace_url)
         case "markdown":
             from spanscore.cli._markdown import Markdown  # noqa: PLC0415 - as above
 

@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     with reading(arguments.files, wiring.wanted(config).log_names) as recording, ExitStack() as stack:
         inputs = dict.fromkeys(arguments.files, "the input") | expecting(arguments.config, entries)
-        outputs = opened_outputs(arguments, inputs, stack)
+        outputs = opened_outputs(arguments, inputs, stack, config.trace_url)
         for report in offline.score(recording, config, pipeline, selection.wanted, conversations=conversations):
             summary.add(report)
             for output in outputs:

@@ -66,6 +66,8 @@ class Config:
     annotate: Annotate
     tool_content: bool
     page: Page
+    trace_url: str | None
+    """The address of a trace elsewhere, with `{trace_id}` in place of its id."""
     telemetry: Telemetry
     given: frozenset[str] = frozenset()
     """The sections and keys that are in the file, such as `traces.root`: their defaults do not matter."""
@@ -254,6 +256,7 @@ def loads(text: str, source: str, directory: Path, environment: Mapping[str, str
         annotate=document.annotate or "child_span",
         tool_content=document.tool_content,
         page=document.page,
+        trace_url=document.trace_url,
         telemetry=document.telemetry,
         given=frozenset(_given(root)),
         source=source,

@@ -37,6 +37,7 @@ from spanscore.contracts.settings import (
     Example,
     Internal,
     Written,
+    parsed_url,
     seconds,
 )
 from spanscore.errors import PluginError
@@ -176,6 +177,15 @@ def _time_limit(text: str) -> float:
     return limit
 
 
+def _trace_url(text: str) -> str:
+    host = parsed_url(text).netloc
+    rest = text.replace("{trace_id}", "").replace("{span_id}", "")
+    if "{trace_id}" in text and not {"{", "}"} & {*host, *rest}:
+        return text
+    message = f"must have {{trace_id}}, and may have {{span_id}}, behind the host, and no other braces, not {text!r}"
+    raise ValueError(message)
+
+
 def _marks(hint: Any) -> Iterator[Any]:
     """Yield the annotations of a type, and of each type of a union."""
     if get_origin(hint) is Annotated:
@@ -210,4 +220,15 @@ def _shown(value: Any, hint: Any) -> Any:
 
 
 TimeLimit = Annotated[float, _Text(Written(_time_limit, f"(?:none|(?:{DURATION_PART})+)", "not_a_duration", "500ms"))]
+TraceUrl = Annotated[
+    str,
+    _Text(
+        Written(
+            _trace_url,
+            r"https?://[^\s{}/]+/\S*\{trace_id\}\S*",
+            "not_a_url",
+            "https://jaeger.example.com/trace/{trace_id}?uiFind={span_id}",
+        )
+    ),
+]
 ConfiguredFile = Annotated[Path, AfterValidator(_beside_the_configuration)]

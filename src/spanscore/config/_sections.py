@@ -12,7 +12,7 @@ from annotated_types import Ge, Le
 from pydantic import Field, JsonValue, field_validator, model_validator
 
 from spanscore.collect.settings import TraceSettings
-from spanscore.config._models import ConfiguredFile, TimeLimit
+from spanscore.config._models import ConfiguredFile, TimeLimit, TraceUrl
 from spanscore.config._section import Section
 from spanscore.contracts.settings import ByPlace, Example, FilePath, Text
 from spanscore.dialects.custom import Custom
@@ -137,6 +137,9 @@ class Document(Section):
     which may quote them. A JSON Lines file always has them."""
     page: Any = Field(default_factory=Page)
     """The page of the last runs, at `/` of the port for Prometheus."""
+    trace_url: TraceUrl | None = None
+    """The address of a trace in your tracing backend: pages link each run to it. It begins with https:// or http://
+    and has `{trace_id}`; `{span_id}` is the root span."""
     telemetry: Telemetry = Field(default_factory=Telemetry)
     """The log of spanscore."""
 

@@ -17,8 +17,7 @@ def restart_keys(running: Config, new: Config) -> list[str]:
     keys = [
         key for name in _SECTIONS for key in _changed(_plain(getattr(running, name)), _plain(getattr(new, name)), name)
     ]
-    if running.annotate != new.annotate:
-        keys.append("annotate")
+    keys += [key for key in ("annotate", "trace_url") if getattr(running, key) != getattr(new, key)]
     return [key for key in keys if key not in _AT_ONCE]
 
 

@@ -13,6 +13,9 @@ from aiohttp import web
 from spanscore.messages.plural import plural
 from spanscore.reports.page import encoded, policy
 from spanscore.reports.page.page_data import LIVE_SCRIPTS, runs_page
+from spanscore.reports.page.reasons_data import reasons_data
+from spanscore.reports.reason_table import ReasonTable
+from spanscore.reports.reason_words import failed_for
 from spanscore.service.live_runs import LiveRuns
 from spanscore.service.page_access import HEADERS
 from spanscore.service.recent_runs import HeldRuns, RecentRuns
@@ -32,10 +35,12 @@ class LivePage:
     Args:
         recent: keeps the runs.
         pause_s: the page is made once in this time at most; in between, readers get the one that is there.
+        trace_url: the address of a trace elsewhere, as configured.
     """
 
-    def __init__(self, recent: RecentRuns, pause_s: float = PAUSE_S) -> None:
+    def __init__(self, recent: RecentRuns, pause_s: float = PAUSE_S, trace_url: str | None = None) -> None:
         self.recent: Final = recent
+        self._trace_url: Final = trace_url
         self.runs: Final = LiveRuns(recent, pause_s)
         """The same runs for programs."""
         self._page: Final = Renewed(recent, self._rendered, pause_s)
@@ -49,18 +54,17 @@ class LivePage:
         return web.Response(body=await asyncio.shield(page), headers=headers)
 
     def _rendered(self, held: HeldRuns) -> bytes:
-        runs, told = held.runs[::-1], {"sentence": _sentence(held)}
+        runs, table = held.runs[::-1], ReasonTable()
+        for run in held.runs:
+            table.count(run.counted)
+        rows = table.rows()
+        passed = "No run failed" if runs else "Waiting for runs"
+        told = {"headline": failed_for(table, rows) if rows else passed, "sentence": _sentence(held)}
         live = {"last": held.last, "ids": [run.id for run in runs], **told}
-        values = {
-            "title": "Live - spanscore",
-            "verdict": "live",
-            "headline": "Live",
-            "reasons": [],
-            "notes": [],
-            **told,
-        }
+        data = {"why": reasons_data(table, rows), "trace_url": self._trace_url, "live": live}
+        values = {"title": "Live - spanscore", "verdict": "live", "reasons": [], "notes": [], **told}
         # The runs are bytes already, and may be many: they do not go through the template.
-        before, behind = encoded(runs_page([_RUNS], {"live": live}, **values)).split(_RUNS.encode())
+        before, behind = encoded(runs_page([_RUNS], data, **values)).split(_RUNS.encode())
         return b"".join((before, b",".join(run.text for run in runs), behind))
 
 

@@ -25,7 +25,7 @@ _WAITING: Final = 64
 _PACE_S: Final = 1 / 80
 """Between two reports. Writing one takes about 0.4 ms: a few hundredths of a core, however much is scored."""
 _RUN_BYTES: Final = 64 * 1024
-_RUN: Final = PageBudget(failed=_RUN_BYTES, others=_RUN_BYTES, bare=_RUN_BYTES, told=_RUN_BYTES)
+_RUN: Final = PageBudget(failed=_RUN_BYTES, others=_RUN_BYTES, bare=_RUN_BYTES, told=_RUN_BYTES, reasons=_RUN_BYTES)
 _MOST_BYTES: Final = 16 * 2**20
 _REASON_BYTES: Final = 400
 _FASTEST: Final = 1

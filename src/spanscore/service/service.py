@@ -86,7 +86,7 @@ class Service:
         recent: RecentRuns | None = None
         if out.exposition is not None and config.page.runs:
             recent = sending[PAGE] = RecentRuns(config.page.runs)
-        self._page: Final = None if recent is None else LivePage(recent)
+        self._page: Final = None if recent is None else LivePage(recent, trace_url=config.trace_url)
         self._readers: Final = PageReaders()
         show_pages(telemetry, self._readers, recent)
         self._emitters: Final = tuple(sending.values())

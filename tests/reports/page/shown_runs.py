@@ -13,9 +13,13 @@ from spanscore.evaluators.tool_call_trajectory import ToolCallTrajectory
 from spanscore.evaluators.trajectory_match import TrajectoryMatch
 from spanscore.model import CloseReason, Evaluation, Report, Trajectory
 from spanscore.reports.page.page_data import IN_A_FILE, PageBudget, RunBatch, runs_page
+from spanscore.reports.page.reasons_data import reasons_data
+from spanscore.reports.reason_table import ReasonTable
 
 START_NS = 1_790_000_000_000_000_000
 EXPECTED = ("lookup_order", "check_policy", "issue_refund")
+NAMES = ("fine", "skips", "retries")
+"""Of the runs of `some_runs`."""
 
 
 def report_of(
@@ -69,12 +73,28 @@ def batch_of(reports: Iterable[Report], names: Sequence[str] | None = None, room
 def page_of(
     reports: Iterable[Report], names: Sequence[str] | None = None, data: Mapping[str, Any] | None = None, **values: Any
 ) -> str:
-    """Return a page of runs."""
+    """Return a page of runs, with the table of their reasons."""
+    reports, table = list(reports), ReasonTable()
+    for report in reports:
+        table.add(report)
     told = {"title": "Runs", "verdict": "failed", "headline": "Failed", "sentence": "Some failed."}
-    return runs_page([batch_of(reports, names)], data or {}, **{**told, "reasons": [], "notes": [], **values})
+    why = {"why": reasons_data(table, table.rows())}
+    return runs_page(
+        [batch_of(reports, names)], {**why, **(data or {})}, **{**told, "reasons": [], "notes": [], **values}
+    )
 
 
 def embedded_in(html: str) -> Any:
     """Return the data that stands in a page."""
     (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
     return json.loads(text)
+
+
+def some_runs() -> list[Report]:
+    """Return three runs: one passed, one skipped a step, one had a call that failed."""
+    failing = {"name": "check_policy", "arguments": {"order": "A-1"}, "error": "TimeoutError: slow"}
+    return [
+        report_of(1, *EXPECTED),
+        report_of(2, "lookup_order", {"name": "issue_refund", "arguments": {"amount": 400}}, agent="trainee"),
+        report_of(3, "lookup_order", failing, "check_policy", "issue_refund"),
+    ]

@@ -12,7 +12,7 @@ from spanscore import config
 from spanscore.model import CloseReason, Completeness, Evaluation, Failed, Report, Score, Skipped, WithheldCall
 from spanscore.reports.page.page_data import IN_A_FILE, PageBudget, RunBatch
 
-ROOMY = PageBudget(failed=10**6, others=10**6, bare=10**6, told=10**6)
+ROOMY = PageBudget(failed=10**6, others=10**6, bare=10**6, told=10**6, reasons=10**6)
 
 
 def read(reports: Sequence[Report], room: PageBudget = ROOMY) -> list[dict[str, Any]]:
@@ -210,6 +210,18 @@ def test_what_deviates_from_expected_steps_is_marked() -> None:
     assert {"missing", "out of order"} & {words for expected, words in marked if expected == "check_policy"}
 
 
+def test_marks_are_on_the_calls_of_the_run() -> None:
+    """Also where calls are left out before evaluating, and on both sides of an alignment."""
+    evaluator = config.build_evaluator("trajectory_match", {"reference": [{"name": "pay", "arguments": {}}]})
+    report = report_of(1, "think", "pay", "refund")
+    (run,) = read([scored(report, match=evaluator.evaluate(report.trajectory.keeping([1, 2])))])
+
+    assert [(2, "match", "not expected")] == run["story"]["marks"]
+    assert [("pay", 1, ""), ("", 2, "not expected")] == [
+        (expected, call, words) for expected, call, _, words, _ in run["story"]["alignments"]["match"]
+    ]
+
+
 def test_names_that_look_alike_are_escaped() -> None:
     """What was expected and what was called, where nobody could see the difference."""
     evaluator = config.build_evaluator("tool_call_order", {"tool_calls_order": ["caf\u00e9"]})
@@ -259,7 +271,7 @@ def test_long_texts_are_cut_and_say_so() -> None:
 def test_where_there_is_no_room_content_goes_first_and_then_the_calls() -> None:
     """Every run keeps its line; those that failed have room of their own, and what is left out is counted."""
     reports = [report_of(n, {"name": "tool", "arguments": {"n": n}, "result": f"{n}" * 500}) for n in range(1, 7)]
-    batch = RunBatch(PageBudget(failed=1_900, others=0, bare=250, told=0))
+    batch = RunBatch(PageBudget(failed=1_900, others=0, bare=250, told=0, reasons=0))
     for report in reports:
         batch.add(report)
     runs = json.loads(batch.embedded(["" for _ in reports]))["runs"]
@@ -300,7 +312,7 @@ def test_explanations_are_cut_and_then_left_out() -> None:
 
 @pytest.mark.parametrize("runs", [1_000, pytest.param(10_000, marks=pytest.mark.full_size)])
 def test_ten_thousand_of_the_worst_runs_fit(runs: int) -> None:
-    """Whatever tools and evaluators say, and it is all different, ten thousand runs are less than 20 MB.
+    """Whatever tools and evaluators say, and it is all different, ten thousand runs are less than 10 MB.
 
     A tenth of them with a tenth of the room is a tenth of that.
     """
@@ -314,5 +326,5 @@ def test_ten_thousand_of_the_worst_runs_fit(runs: int) -> None:
         long = {name: Score(0.0, passed=False, explanation=f"{name}{number} " * 150) for name in "abc"}
         return scored(report_of(number, *calls), **long)
 
-    assert len(batch_of(map(worst, range(runs)), room=room).encode()) < 20e6 * runs / 10_000
-    assert 14 * 2**20 == sum(IN_A_FILE)
+    assert len(batch_of(map(worst, range(runs)), room=room).encode()) < 10e6 * runs / 10_000
+    assert 6 * 2**20 == sum(IN_A_FILE)

@@ -107,4 +107,5 @@ def test_the_data_of_a_page_is_what_it_was_given() -> None:
     """A page holds its runs as JSON."""
     reports = [report_of(1, "lookup_order"), report_of(2)]
 
-    assert {"batches": [json.loads(batch_of(reports))], "live": 7} == embedded_in(page_of(reports, data={"live": 7}))
+    data = {"why": {"more": 2}, "live": 7}
+    assert {"batches": [json.loads(batch_of(reports))], **data} == embedded_in(page_of(reports, data=data))

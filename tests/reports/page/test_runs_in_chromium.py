@@ -3,70 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from browser import Watched, chromium, violations
-from deadline import DEADLINE_S
-from reports.page.shown_runs import EXPECTED, page_of, report_of
+from browser import violations
+from reports.page.conftest import Opened
+from reports.page.shown_runs import EXPECTED, NAMES, report_of, some_runs
 from spanscore import config
 from spanscore.model import Evaluation, Report
-from spanscore.reports.page import encoded
 
 pytestmark = pytest.mark.browser
 
 MANY = 10_000
 BODY = "getComputedStyle(document.body).backgroundColor"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Start Chromium once for all tests here."""
-    with chromium() as started:
-        yield started
-
-
-Opened = Callable[..., tuple[Page, Watched]]
-
-
-@pytest.fixture
-def opened(browser: Browser, tmp_path: Path) -> Iterator[Opened]:
-    """Return what writes a page of runs to a file and opens that."""
-    contexts = []
-
-    def open_page(
-        reports: Sequence[Report], names: Sequence[str] | None = None, *, at: str = "", told: Any = None, **context: Any
-    ) -> tuple[Page, Watched]:
-        file = tmp_path / "report.html"
-        file.write_bytes(encoded(page_of(reports, names, **(told or {}))))
-        contexts.append(browser.new_context(**context))
-        page = contexts[-1].new_page()
-        page.set_default_timeout(DEADLINE_S * 1000)
-        watched = Watched(page)
-        page.goto(f"{file.as_uri()}{at}")
-        return page, watched
-
-    yield open_page
-    for each in contexts:
-        each.close()
-
-
-def some_runs() -> list[Report]:
-    """Return three runs: one passed, one skipped a step, one had a call that failed."""
-    failing = {"name": "check_policy", "arguments": {"order": "A-1"}, "error": "TimeoutError: slow"}
-    return [
-        report_of(1, *EXPECTED),
-        report_of(2, "lookup_order", {"name": "issue_refund", "arguments": {"amount": 400}}, agent="trainee"),
-        report_of(3, "lookup_order", failing, "check_policy", "issue_refund"),
-    ]
-
-
-NAMES = ("fine", "skips", "retries")
 
 
 def rows(page: Page) -> list[str]:
@@ -75,23 +28,23 @@ def rows(page: Page) -> list[str]:
 
 
 def test_the_page_says_what_the_runs_come_to(opened: Opened) -> None:
-    """Verdict, numbers, evaluators and agents; nobody was asked for anything, and nothing was complained of."""
+    """Verdict, numbers, agents and evaluators, worst first, and runs, failed first; nobody was asked for anything."""
     page, watched = opened(some_runs(), NAMES)
 
     assert "Failed" == page.locator("h1").inner_text().strip()
-    tiles = dict(
-        zip(page.locator(".tiles dt").all_inner_texts(), page.locator(".tiles dd").all_inner_texts(), strict=True)
+    totals = dict(
+        zip(page.locator(".totals dt").all_inner_texts(), page.locator(".totals dd").all_inner_texts(), strict=True)
     )
-    assert tiles == {
-        "Runs": "3", "Passed": "1", "Failed": "2", "Not evaluated": "0", "Pass rate": "33.3 %", "Tool calls": "9",
+    assert totals == {
+        "runs": "3", "passed": "1", "failed": "2", "not evaluated": "0", "pass rate": "33.3 %", "tool calls": "9",
     }  # fmt: skip
     told = [row.split("\t") for row in page.locator("#evaluators tbody tr").all_inner_texts()]
     assert [["".join(cell.split()) for cell in row[:8]] for row in told] == [
-        ["health", "ToolCallTrajectory", "66.7%", "2", "1", "0", "0", "0.917"],
         ["golden", "TrajectoryMatch", "33.3%", "1", "2", "0", "0", "0.657"],
+        ["health", "ToolCallTrajectory", "66.7%", "2", "1", "0", "0", "0.917"],
     ]
-    assert ["refund-agent", "trainee"] == sorted(page.locator("#agents tbody th").all_inner_texts())
-    assert (list(NAMES), "3 runs") == (rows(page), page.locator("#count").inner_text())
+    assert ["trainee", "refund-agent"] == page.locator("#agents tbody th").all_inner_texts()
+    assert (["skips", "retries", "fine"], "3 runs") == (rows(page), page.locator("#count").inner_text())
     assert ([page.url], []) == (watched.requests, watched.complaints)
 
 
@@ -165,10 +118,11 @@ def test_a_failed_call_tells_its_error(opened: Opened) -> None:
 
 
 def test_an_address_can_name_a_run(opened: Opened) -> None:
-    """Behind `#` stands the id of a trace, as JUnit and events have it: that run is open."""
+    """Behind `#` stands the id of a trace, as JUnit and events have it: that run is open, at its place."""
     page, _ = opened(some_runs(), NAMES, at=f"#{2:032x}")
 
-    assert (["skips"], 1) == (rows(page), page.locator("tr.detail").count())
+    assert (["skips", "retries", "fine"], 1) == (rows(page), page.locator("tr.detail").count())
+    assert "skips" == page.locator("tr:has(+ tr.detail) .opener").inner_text()
 
 
 def test_a_long_run_is_folded(opened: Opened) -> None:
@@ -237,10 +191,11 @@ def test_the_keyboard_is_enough(opened: Opened) -> None:
     page.keyboard.press("Enter")
     reach("#text")
     page.keyboard.type("refund-agent")
-    assert ["fine", "retries"] == rows(page)
+    assert ["retries", "fine"] == rows(page)
     reach('[data-sort="errors"]')
     page.keyboard.press("Enter")
-    assert ["retries", "fine"] == rows(page)
+    page.keyboard.press("Enter")
+    assert ["fine", "retries"] == rows(page)
     reach(".opener")
     page.keyboard.press("Space")
     assert "true" == page.evaluate("document.activeElement.getAttribute('aria-expanded')")
@@ -278,12 +233,13 @@ def test_it_is_light_or_dark_and_no_one_is_kept_out(opened: Opened, scheme: str,
 
 
 def test_on_paper_there_is_nothing_to_press(opened: Opened) -> None:
-    """The filters are left out; what is open is printed."""
-    page, _ = opened(some_runs(), NAMES)
+    """The filters are left out; what is open is printed, and nothing is cut off where the paper ends."""
+    page, _ = opened(some_runs(), NAMES, viewport={"width": 794, "height": 1123})
     page.get_by_role("button", name="skips").click()
     page.emulate_media(media="print")
 
     assert (False, True) == (page.locator(".filters").is_visible(), page.locator("tr.detail").is_visible())
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert page.pdf().startswith(b"%PDF")
 
 
@@ -294,12 +250,13 @@ def test_hostile_names_are_only_text(opened: Opened) -> None:
     call = {"name": hostile, "arguments": {hostile: turned}, "result": hostile, "error": hostile}
     reports = [report_of(1, call, {"name": turned, "arguments": {}}, agent=hostile)]
     page, watched = opened(reports, [hostile], told={"sentence": hostile, "reasons": [hostile, turned]})
+    address = page.url
     page.locator(".opener").click()
     for summary in page.locator("summary").all():
         summary.click()
     page.get_by_label("Search").fill("onerror")
 
-    assert ([page.url], []) == (watched.requests, watched.complaints)
+    assert ([address], []) == (watched.requests, watched.complaints)
     assert 0 == page.locator("img").count() + page.locator("[onload], [onerror]").count()
     assert [hostile] == rows(page)
     text = page.locator("tr.detail").inner_text()
@@ -329,7 +286,10 @@ def test_without_scripts_the_verdict_is_there(opened: Opened) -> None:
 
 
 def test_ten_thousand_runs(opened: Opened, tmp_path: Path) -> None:
-    """They fit into 20 MB, and can be searched, sorted and opened. How long that took is printed."""
+    """They fit into 10 MB, and can be searched, sorted and opened. How long that took is printed.
+
+    Times depend on what else the machine does: the CPU time of the page, which does not, has a limit.
+    """
     call = {"name": "lookup_order", "arguments": {"order": "A-1042", "note": "x" * 80}, "result": {"text": "y" * 200}}
 
     def run(number: int) -> Report:
@@ -339,6 +299,11 @@ def test_ten_thousand_runs(opened: Opened, tmp_path: Path) -> None:
     times = {"started": time.perf_counter()}
     page, _ = opened([run(number) for number in range(MANY)], [f"case-{number}" for number in range(MANY)])
     times["made and loaded"] = time.perf_counter()
+    counts = page.context.new_cdp_session(page)
+    counts.send("Performance.enable", {"timeDomain": "threadTicks"})
+    page.reload()
+    used = {each["name"]: each["value"] for each in counts.send("Performance.getMetrics")["metrics"]}
+    times["loaded again"] = time.perf_counter()
     page.get_by_label("Search").fill("case-9999")
     assert ["case-9999"] == rows(page)
     times["searched"] = time.perf_counter()
@@ -354,12 +319,14 @@ def test_ten_thousand_runs(opened: Opened, tmp_path: Path) -> None:
     size = (tmp_path / "report.html").stat().st_size
     whole_ms = page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd")
     print(f"{size / 1e6:.1f} MB, first view after {view_ms:.0f} ms, whole after {whole_ms:.0f} ms")  # noqa: T201 - for whoever runs it
+    print(f"CPU time: {used['ThreadTime']:.2f} s, of scripts {used['ScriptDuration']:.2f} s")  # noqa: T201 - as above
     (_, last), *later = times.items()
     for name, at in later:
         print(f"{name}: {at - last:.2f} s")  # noqa: T201 - as above
         last = at
-    assert (True, "10,000 runs", 100) == (
-        size < 20e6,
+    assert (True, True, "10,000 runs", 100) == (
+        size < 10e6,
+        used["ThreadTime"] < 1,
         page.locator("#count").inner_text(),
         page.locator("tr.row").count(),
     )

@@ -29,6 +29,9 @@ function filled(made, attributes, children) {
   return made;
 }
 
+// A name that may run from right to left: it turns nothing around it.
+const named = (text) => element("bdi", {}, text);
+
 function button(text, attributes, pressed) {
   const made = element("button", { type: "button", ...attributes }, text);
   made.addEventListener("click", pressed);

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, assert_never
 
 from spanscore.model import Evaluation, Failed, Report, Score, Skipped
@@ -11,8 +11,9 @@ from spanscore.reports.page import render
 from spanscore.reports.page.embedded_json import embedded, size_of
 from spanscore.reports.page.story import cut, story
 from spanscore.reports.page.strings import Strings
+from spanscore.reports.reasons import reasons
 
-SCRIPTS: Final = ("elements.js", "summary.js", "trajectory.js", "runs.js")
+SCRIPTS: Final = ("elements.js", "summary.js", "reasons.js", "trajectory.js", "address.js", "runs.js")
 LIVE_SCRIPTS: Final = (*SCRIPTS, "live.js")
 
 _MIB: Final = 2**20
@@ -31,10 +32,14 @@ class PageBudget(NamedTuple):
     """For calls without arguments and results, if there is no room for these."""
     told: int
     """For complete explanations; half as much again for explanations that are cut after that."""
+    reasons: int
+    """For the reasons of runs, besides the first one of each."""
 
 
-IN_A_FILE: Final = PageBudget(failed=6 * _MIB, others=3 * _MIB, bare=_MIB, told=4 * _MIB)
+IN_A_FILE: Final = PageBudget(failed=7 * _MIB // 2, others=_MIB, bare=_MIB // 2, told=3 * _MIB // 4, reasons=_MIB // 4)
 _BRIEF_CHARS: Final = 100
+_REASON_BYTES: Final = 8
+"""The size of a reason that other runs have, too."""
 _NOT_TOLD: Final = "left out, to keep the page small"
 
 
@@ -48,6 +53,7 @@ class RunBatch:
         """Runs of which even the calls are left out."""
         self._left: Final = {"fail": room.failed, "others": room.others, "bare": room.bare}
         self._told_left: Final = [(MAX_EXPLANATION_CHARS, room.told), (_BRIEF_CHARS, room.told // 2)]
+        self._reasons_left = room.reasons
         self._strings: Final = Strings()
         self._rows: Final[list[str]] = []
 
@@ -73,6 +79,7 @@ class RunBatch:
                 number(cut(trajectory.conversation_id or "")),
                 number(_incomplete(report)),
                 report.revision,
+                list(self._reasons(report)),
             ]
         )
         self._rows.append(f"{row[:-1]},{self._story(report)}")
@@ -108,6 +115,20 @@ class RunBatch:
         self._told_left[:1] = [(chars, left)] if left > 0 else []
         return number
 
+    def _reasons(self, report: Report) -> Iterator[list[int]]:
+        """Yield `[reason, turn of a conversation or 0]` for each reason for which there is room, at least the first."""
+        conversation = report.conversation
+        for place, reason in enumerate(reasons(report) if report.failing else ()):
+            known, size = len(self._strings), self._strings.size
+            turn = 0 if conversation is None or reason.call is None else conversation.turn_of(reason.call)[0] + 1
+            row = [self._strings.number(reason.text), turn]
+            needed = self._strings.size - size + _REASON_BYTES
+            if place and needed > self._reasons_left:
+                self._strings.forget_from(known)
+                return
+            self._reasons_left -= needed if place else 0
+            yield row
+
     def _story(self, report: Report) -> str:
         """Return the fullest form of a run for which there is room."""
         kind = "fail" if report.label == "fail" else "others"
@@ -137,8 +158,9 @@ def runs_page(batches: Iterable[str], data: Mapping[str, Any], **values: Any) ->
 
     Args:
         batches: each as `RunBatch.embedded` returns it.
-        data: more for the scripts: `evaluators`, `[[name, type], ...]`, all that there are; and `live`, for a page that
-            asks for itself again: `last`, its version, `ids`, one for each batch, which has one run, and `sentence`.
+        data: more for the scripts: `why`, as `reasons_data` returns it; `evaluators`, `[[name, type], ...]`, all that
+            there are; `trace_url`, of the configuration; and `live`, for a page that asks for itself again: `last`, its
+            version, `ids`, one for each batch, which has one run, `headline` and `sentence`.
         values: of the template: `title`, `verdict`, `headline`, `sentence`, `reasons` and `notes`.
     """
     more = "".join(f",{embedded(key)}:{embedded(value)}" for key, value in data.items())

@@ -8,7 +8,7 @@ const PAGE = 100;
 const BRIEF = 120;
 
 // What stands in the data: texts by their index in the strings of their batch, of which the first is the empty one.
-function runOf({ strings }, [trace, span, verdict, agent, service, start, duration, calls, errors, outcomes, conversation, incomplete, revision, story, name]) {
+function runOf({ strings }, [trace, span, verdict, agent, service, start, duration, calls, errors, outcomes, conversation, incomplete, revision, reasons, story, name]) {
   const run = {
     key: `${trace}-${span}`,
     trace,
@@ -28,26 +28,31 @@ function runOf({ strings }, [trace, span, verdict, agent, service, start, durati
     get story() {
       return story && storyOf(strings, story, duration);
     },
-    get tools() {
-      return story ? story[1].map((call) => strings[call[0]]) : [];
+    get texts() {
+      const calls = story ? story[1].flatMap(([tool, , , args, , error]) => [tool, args, error]) : [];
+      return [...new Set([...outcomes.flatMap(([evaluator, , , , told]) => [evaluator, told]), ...calls])].map((text) => strings[text]);
     },
   };
+  run.reasons = reasons.map(([text, turn]) => ({ text: strings[text], turn }));
   run.failing = run.outcomes.filter((each) => each.status === "failed" || each.status === "errors").map((each) => each.name);
   const values = run.outcomes.filter((each) => each.value !== null && each.status !== "measured").map((each) => each.value);
   run.score = values.length ? Math.min(...values) : null;
   return run;
 }
 
-function storyOf(strings, [hidden, calls, marks, alignments, withheld], duration) {
-  const read = calls.map(([name, at, took, args, result, error, agent, span, restored], index) => ({
+function storyOf(strings, [hidden, calls, marks, alignments, withheld, turns], duration) {
+  const turnOf = turns.flatMap((number, turn) => Array(number).fill(turn + 1));
+  const read = calls.map(([name, at, took, args, result, error, agent, span, restored, wrong], index) => ({
     number: index + 1,
+    turn: turnOf[index],
     name: strings[name],
     at: at / 1000,
     took: took === null ? null : took / 1000,
     error: strings[error],
     agent: strings[agent],
     marks: [],
-    preview: brief(strings[args]),
+    preview: wrong ? "" : brief(strings[args]),
+    wrong: wrong ? strings[wrong] : "",
     details: [
       ["arguments", hidden ? "" : strings[args] || "not recorded"],
       ["result", hidden || error ? strings[result] : strings[result] || "not recorded"],
@@ -76,16 +81,17 @@ const KEYS = {
   verdict: (run) => ["failed", "unchecked", "passed"].indexOf(run.verdict),
   name: (run) => run.name,
   agent: (run) => run.agent,
-  failing: (run) => run.failing.join(" "),
   score: (run) => run.score,
   calls: (run) => run.calls,
   errors: (run) => run.errors,
   duration: (run) => run.duration,
   start: (run) => run.start,
 };
+const FALLING = ["calls", "errors", "duration", "start"];
 
-const view = { text: "", verdict: "", evaluator: "", agent: null, sort: "", descending: false, page: 0 };
+const view = { text: "", verdict: "", evaluator: "", agent: null, reason: "", sort: "", descending: false, page: 0 };
 let runs = [];
+let last = null; // the key of the run that was opened last
 const opened = new Set();
 const rowsOf = new WeakMap();
 
@@ -96,10 +102,10 @@ function matching() {
       (!view.verdict || run.verdict === view.verdict) &&
       (!view.evaluator || run.failing.includes(view.evaluator)) &&
       (view.agent === null || run.agent === view.agent) &&
+      (!view.reason || run.reasons.some((reason) => reason.text === view.reason)) &&
       words.every((word) => searched(run).includes(word)),
   );
-  if (!view.sort) return found;
-  const key = KEYS[view.sort];
+  const key = KEYS[view.sort || "verdict"]; // which leaves runs of one verdict in their order
   const turn = view.descending ? -1 : 1;
   return found.sort((one, other) => {
     const [left, right] = [key(one), key(other)];
@@ -109,7 +115,7 @@ function matching() {
 }
 
 function searched(run) {
-  run.searched ??= [run.name, run.trace, run.agent, run.service, run.conversation, ...run.failing, ...new Set(run.tools)].join("\n").toLowerCase();
+  run.searched ??= [run.name, run.trace, run.agent, run.service, run.conversation, ...run.reasons.map((reason) => reason.text), ...run.texts].join("\n").toLowerCase();
   return run.searched;
 }
 
@@ -125,6 +131,7 @@ function showRuns() {
     const sorted = head.dataset.sort !== view.sort ? "none" : view.descending ? "descending" : "ascending";
     head.closest("th").setAttribute("aria-sort", sorted);
   }
+  keepAddress();
 }
 
 function say(id, text) {
@@ -168,26 +175,36 @@ function toggle(run, made) {
 
 function rowOf(run) {
   const pressed = () => {
-    if (!opened.delete(run.key)) opened.add(run.key);
+    const isOpen = !opened.delete(run.key);
+    if (isOpen) opened.add(run.key);
+    last = isOpen ? run.key : null;
     showRuns();
   };
-  const opener = button(run.name, { class: "inline opener", "aria-expanded": "false" }, pressed);
-  return element(
+  const opener = button(named(run.name), { class: "inline opener", "aria-expanded": "false" }, pressed);
+  const row = element(
     "tr",
     { class: "row" },
     element("td", {}, badge(VERDICT_WORDS[run.verdict], run.verdict)),
-    element("th", { scope: "row", class: "name" }, opener, " ", element("span", { class: "short" }, run.trace.slice(0, 8))),
-    element("td", { class: "name" }, run.agent),
-    element("td", {}, run.failing.map((name) => element("span", { class: "chip" }, name))),
+    element("th", { scope: "row", class: "name" }, opener, " ", element("span", { class: "short" }, run.trace.slice(0, 8)), why(run)),
+    element("td", { class: "name" }, named(run.agent)),
     cell(scored(run.score)),
     cell(counted(run.calls)),
     cell(run.errors ? element("span", { class: "fault" }, counted(run.errors)) : "0"),
     cell(lasting(run.duration)),
     cell(moment(run.start)),
   );
+  const heads = [...document.querySelectorAll(".runs > thead th")];
+  return labelled(row, ["", "", ...heads.slice(2).map((head) => head.textContent.trim())].map((name) => [name]));
 }
 
-const FILTERS = { text: "text", verdict: "verdict-filter", evaluator: "evaluator-filter", agent: "agent-filter" };
+function why({ reasons }) {
+  if (!reasons.length) return null;
+  const [{ text, turn }, ...more] = reasons;
+  const others = more.length ? element("span", { class: "dim" }, ` and ${plural(more.length, "more reason")}`) : null;
+  return element("div", { class: "reason" }, named(text), turn ? ` (turn ${turn})` : null, others);
+}
+
+const FILTERS = { text: "text", verdict: "verdict-filter", evaluator: "evaluator-filter", agent: "agent-filter", reason: "reason-filter" };
 const control = (name) => document.getElementById(FILTERS[name]);
 
 function readFilters() {
@@ -195,57 +212,81 @@ function readFilters() {
   view.verdict = control("verdict").value;
   view.evaluator = control("evaluator").value;
   view.agent = control("agent").value === "" ? null : control("agent").value.slice(1);
+  view.reason = control("reason").value;
   view.page = 0;
-  showRuns();
+  say("unfound", "");
 }
 
-// Shows the runs of a number that was pressed.
-function narrow(filters) {
-  document.getElementById("filters").reset();
-  for (const [name, value] of Object.entries(filters)) control(name).value = name === "agent" ? `=${value}` : value;
+// Sets all filters, those that are not named to nothing.
+function setFilters(values = {}) {
+  for (const name of Object.keys(FILTERS)) control(name).value = values[name] ?? "";
   readFilters();
+}
+
+// Shows the runs of a number that was pressed; the browser's button leads back.
+function narrow({ agent, ...values }) {
+  history.pushState(null, "", location.href);
+  setFilters(agent === undefined ? values : { ...values, agent: `=${agent}` });
+  showRuns();
   document.getElementById("runs").focus();
+}
+
+function showOne(reason) {
+  history.pushState(null, "", location.href);
+  const found = runs.filter((run) => run.reasons.some((each) => each.text === reason));
+  openRuns([found.reduce((one, other) => (other.start > one.start ? other : one))]);
+}
+
+// Opens runs where they stand in the list, and brings the first of them into the window.
+function openRuns(found) {
+  if (!matching().includes(found[0])) setFilters();
+  for (const run of found) opened.add(run.key);
+  last = found[0].key;
+  view.page = Math.floor(matching().indexOf(found[0]) / PAGE);
+  showRuns();
+  const { row } = rowsOf.get(found[0]);
+  row.scrollIntoView();
+  row.querySelector(".opener").focus({ preventScroll: true });
 }
 
 // Fills a choice anew, and leaves chosen what was.
 function offer(name, values, word) {
   const choice = control(name);
-  const known = new Set([...choice.options].map((option) => option.value));
-  for (const value of values) if (!known.has(value)) choice.append(element("option", { value }, word(value)));
+  const known = new Set(["", ...values]);
+  for (const option of [...choice.options]) if (!known.delete(option.value) && !option.selected) option.remove();
+  for (const value of known) choice.append(element("option", { value }, word(value)));
 }
 
-function show() {
-  const { evaluators, agents } = showSummary(runs, narrow);
+function showTables() {
+  const { evaluators, agents } = showSummary(runs.filter((run) => !run.isKept), narrow);
+  showReasons(given.why, { all: (reason) => narrow({ reason }), one: showOne });
   offer("evaluator", evaluators.filter((each) => each.failed || each.errors).map((each) => each.name), (name) => name);
   offer("agent", agents.map((each) => `=${each.name}`), (value) => value.slice(1) || "(no name)");
-  showRuns();
-}
-
-function openFromAddress() {
-  const trace = location.hash.slice(1).toLowerCase();
-  const named = /^[0-9a-f]{32}$/.test(trace) ? runs.filter((run) => run.trace === trace) : [];
-  if (!named.length) return;
-  document.getElementById("filters").reset();
-  control("text").value = trace;
-  for (const run of named) opened.add(run.key);
-  readFilters();
+  offer("reason", given.why.rows.map(([text]) => text), (text) => text);
 }
 
 const given = JSON.parse(document.getElementById("data").textContent);
 runs = given.batches.flatMap((batch) => batch.runs.map((row) => runOf(batch, row)));
 
 const filters = document.getElementById("filters");
-filters.addEventListener("input", readFilters);
+filters.addEventListener("input", () => {
+  readFilters();
+  showRuns();
+});
 filters.addEventListener("submit", (event) => event.preventDefault());
-filters.addEventListener("reset", () => setTimeout(readFilters)); // the fields are cleared behind this event
+filters.addEventListener("reset", (event) => {
+  event.preventDefault();
+  setFilters();
+  showRuns();
+});
 for (const head of document.querySelectorAll(".runs [data-sort]")) {
   head.addEventListener("click", () => {
-    view.descending = view.sort === head.dataset.sort ? !view.descending : ["calls", "errors", "duration", "start"].includes(head.dataset.sort);
+    view.descending = view.sort === head.dataset.sort ? !view.descending : FALLING.includes(head.dataset.sort);
     view.sort = head.dataset.sort;
     view.page = 0;
     showRuns();
   });
 }
-addEventListener("hashchange", openFromAddress);
-show();
-openFromAddress();
+addEventListener("hashchange", readAddress);
+showTables();
+readAddress();

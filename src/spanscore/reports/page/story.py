@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from spanscore.compare.alignment import whole
@@ -18,7 +19,12 @@ Number: TypeAlias = Callable[[str], int]
 
 NAME_CHARS: Final = 200
 ERROR_CHARS: Final = 1_000
-CONTENT_CHARS: Final = 4_000
+ARGUMENTS_CHARS: Final = 16_000
+RESULT_CHARS: Final = 4_000
+_WRONG_CHARS: Final = 60
+_WRONG_SHOWN: Final = 3
+_OF_ARGUMENTS: Final = frozenset({"arguments", "schema", "provenance"})
+"""The kinds of deviations of which the paths are in the arguments."""
 
 SHOWN: Final = 0
 HIDDEN: Final = 1
@@ -30,11 +36,12 @@ _WORDS: Final = {"wrong_tool": "expected", "rule": "breaks", "count": "breaks"}
 
 
 def story(report: Report, number: Number, *, is_full: bool) -> list[Any]:
-    """Return `[how content is shown, calls, marks, alignments, calls not made]`, with numbers in place of texts.
+    """Return `[how content is shown, calls, marks, alignments, calls not made, turns]`, with numbers in place of texts.
 
-    A call is `[name, begin in µs, duration in µs or null, arguments, result, error, agent, id of the span]`, a mark
-    `[index of the call, evaluator, what deviates]`, an alignment `[evaluator, [[expected, index of the call or null,
-    status, what deviates, how many calls it stands for], ...]]`, a call not made `[name, "waits" or "refused"]`.
+    A call is `[name, begin in µs, duration in µs or null, arguments, result, error, agent, id of the span, whether it
+    is restored, wrong arguments]`, a mark `[index of the call, evaluator, what deviates]`, an alignment `[evaluator,
+    [[expected, index of the call or null, status, what deviates, how many calls it stands for], ...]]`, a call not made
+    `[name, "waits" or "refused"]`; the turns of a conversation are the numbers of their calls.
 
     Args:
         report: the run; its `tool_content` decides whether arguments, results and the texts of errors are shown.
@@ -48,6 +55,7 @@ def story(report: Report, number: Number, *, is_full: bool) -> list[Any]:
     details = [(each, _Details(each, report)) for each in report.evaluations]
     expected = (entry.get("expected") for _, told in details for entry in told.alignment)
     names = told_apart({*trajectory.names, *filter(None, expected)})
+    wrong = _wrong_arguments(row for _, told in details for row in told.deviations) if content == SHOWN else {}
     return [
         content,
         [
@@ -56,9 +64,10 @@ def story(report: Report, number: Number, *, is_full: bool) -> list[Any]:
                 begin_ns,
                 content,
                 trajectory.agent,
+                wrong.get(index, ""),
                 number,
             )
-            for call in trajectory.calls
+            for index, call in enumerate(trajectory.calls)
         ],
         [
             [row["call"], number(cut(evaluation.name)), number(cut(words, ERROR_CHARS))]
@@ -72,6 +81,7 @@ def story(report: Report, number: Number, *, is_full: bool) -> list[Any]:
             if told.alignment
         ],
         [[number(cut(call.name)), call.state] for call in trajectory.withheld],
+        [] if report.conversation is None else [turn.tool_calls for turn in report.conversation.turns],
     ]
 
 
@@ -125,26 +135,40 @@ def _is_call(index: Any, calls: int) -> bool:
     return index is None or (isinstance(index, int) and 0 <= index < calls)
 
 
-def _call(call: ToolCall, begin_ns: int, content: int, agent: str | None, number: Number) -> list[Any]:
+def _wrong_arguments(rows: Iterable[Mapping[str, Any]]) -> dict[int, str]:
+    """Return for each call the first of its arguments that are wrong, with their values: `amount: 400`."""
+    found: dict[int, dict[str, str]] = {}
+    for row in rows:
+        if row.get("call") is not None and row["kind"] in _OF_ARGUMENTS:
+            for each in (row, *row.get("more", ())):
+                if each.get("path") and "actual" in each:
+                    value = cut(json_text(each["actual"]), _WRONG_CHARS)
+                    found.setdefault(row["call"], {}).setdefault(each["path"], f"{each['path']}: {value}")
+    return {call: ", ".join(islice(values.values(), _WRONG_SHOWN)) for call, values in found.items()}
+
+
+def _call(  # noqa: PLR0913, PLR0917 - parts of a row
+    call: ToolCall, begin_ns: int, content: int, agent: str | None, wrong: str, number: Number
+) -> list[Any]:
     error = call.error if content != HIDDEN else call.error_without_content
     has_content = content == SHOWN
     return [
         number(cut(call.name)),
         max(0, call.start_ns - begin_ns) // 1_000,
         max(0, call.end_ns - call.start_ns) // 1_000 if call.was_timed else None,
-        number(_recorded(call.arguments)) if has_content else 0,
-        number(_recorded(call.result)) if has_content and call.result != call.error else 0,
+        number(_recorded(call.arguments, ARGUMENTS_CHARS)) if has_content else 0,
+        number(_recorded(call.result, RESULT_CHARS)) if has_content and call.result != call.error else 0,
         number(cut(error or "error", ERROR_CHARS)) if error is not None else 0,
         number(cut(call.agent)) if call.agent and call.agent != agent else 0,
         call.span_id.hex() if call.span_id and content != LEFT_OUT else "",
-        *([1] if call.restored else []),
+        *([int(call.restored), number(wrong)] if call.restored or wrong else []),
     ]
 
 
-def _recorded(value: Recorded) -> str:
+def _recorded(value: Recorded, most: int) -> str:
     if value is NOT_RECORDED:
         return ""
-    return cut(value if isinstance(value, str) and value else json_text(value), CONTENT_CHARS)
+    return cut(value if isinstance(value, str) and value else json_text(value), most)
 
 
 def _entries(told: _Details, names: Mapping[str, str], number: Number) -> Iterator[list[Any]]:

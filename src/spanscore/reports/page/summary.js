@@ -33,13 +33,13 @@ function count(evaluators, { name, type, status, value }) {
 function showSummary(runs, narrow) {
   const found = tally(runs);
   const { passed, failed, unchecked } = found.verdicts;
-  fill("tiles", [
-    tile("Runs", counted(runs.length)),
-    tile("Passed", counted(passed)),
-    tile("Failed", counted(failed)),
-    tile("Not evaluated", counted(unchecked)),
-    tile("Pass rate", percent(rateOf(passed, failed))),
-    tile("Tool calls", counted(found.calls)),
+  fill("totals", [
+    total("runs", counted(runs.length)),
+    total("passed", counted(passed)),
+    total("failed", counted(failed)),
+    total("not evaluated", counted(unchecked)),
+    total("pass rate", percent(rateOf(passed, failed))),
+    total("tool calls", counted(found.calls)),
   ]);
   fill("evaluators", [evaluatorsTable(found.evaluators, narrow)]);
   fill("agents", [agentsTable(found.agents, narrow)]);
@@ -54,7 +54,7 @@ function fill(id, children) {
   children.forEach((child, at) => child === place.children[at] || place.insertBefore(child, place.children[at] || null));
 }
 
-function tile(name, text) {
+function total(name, text) {
   return element("div", {}, element("dt", {}, name), element("dd", {}, text));
 }
 
@@ -67,28 +67,37 @@ function rate(passed, failed) {
   return element("div", { class: "rate" }, bar, element("span", {}, percent(share)));
 }
 
+// Where there is no room for columns, a row is a block, and each of its cells has the name of its column before it.
 function table(caption, heads, rows) {
   const head = heads.map(([name, kind]) => element("th", { scope: "col", class: kind }, name));
+  for (const row of rows) labelled(row, heads);
   return element(
     "table",
-    {},
+    { class: "stacked" },
     element("caption", { class: "unseen" }, caption),
     element("thead", {}, element("tr", {}, head)),
     element("tbody", {}, rows),
   );
 }
 
-const rowHead = (text) => element("th", { scope: "row", class: "name" }, text);
+function labelled(row, heads) {
+  if (row.children.length === heads.length) heads.forEach(([name], place) => (row.children[place].dataset.name = name));
+  return row;
+}
+
+const rowHead = (...children) => element("th", { scope: "row", class: "name" }, ...children);
 const cell = (text) => element("td", { class: "number" }, text);
+
+const byRate = (one, other) => (rateOf(one.passed, one.failed) ?? 2) - (rateOf(other.passed, other.failed) ?? 2);
 
 function evaluatorsTable(evaluators, narrow) {
   const heads = [["evaluator"], ["type"], ["pass rate"], ["passed", "number"], ["failed", "number"], ["skipped", "number"], ["errors", "number"], ["mean", "number"], ["scores from 0 to 1", "number"]];
-  const rows = evaluators.map((each) => {
+  const rows = evaluators.sort(byRate).map((each) => {
     const values = each.passed + each.failed + each.measured;
     return element(
       "tr",
       {},
-      rowHead(each.name),
+      rowHead(named(each.name)),
       element("td", { class: "dim name" }, each.type),
       element("td", {}, each.measured && !each.passed && !each.failed ? element("span", { class: "dim" }, "measured only") : rate(each.passed, each.failed)),
       cell(counted(each.passed)),
@@ -102,7 +111,7 @@ function evaluatorsTable(evaluators, narrow) {
   return table("What each evaluator found", heads, rows);
 }
 
-const byFailures = (one, other) => other.failed - one.failed || ORDER.compare(one.name, other.name);
+const byFailures = (one, other) => byRate(one, other) || other.failed - one.failed || ORDER.compare(one.name, other.name);
 
 function agentsTable(agents, narrow, most = 30) {
   const heads = [["agent"], ["pass rate"], ["passed", "number"], ["failed", "number"], ["not evaluated", "number"], ["runs", "number"]];
@@ -110,7 +119,7 @@ function agentsTable(agents, narrow, most = 30) {
     element(
       "tr",
       {},
-      rowHead(each.name || "(no name)"),
+      rowHead(named(each.name || "(no name)")),
       element("td", {}, rate(each.passed, each.failed)),
       cell(counted(each.passed)),
       narrowing(each.failed, `failed runs of ${each.name || "no agent"}`, () => narrow({ agent: each.name, verdict: "failed" })),

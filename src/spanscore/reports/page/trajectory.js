@@ -2,6 +2,8 @@
 
 const CONTEXT = 2; // calls that are shown before and after one that deviates
 const WITHHELD = { waits: "was not called: it waits for approval or an answer", refused: "was not called: it was refused" };
+const LANES = 12; // of the time axis
+const LANE = 18; // its height
 const LONG = 12; // so many calls are shown even where none deviates
 const HIDDEN = [null, "Arguments and results are not shown on this page.", "Arguments and results are left out here, to keep the page small."];
 
@@ -15,8 +17,8 @@ function leftOut(run) {
 
 function facts(run) {
   const told = [
-    ["trace", run.trace, "mono"],
-    ["span", run.span, "mono"],
+    ["trace", run.trace, "mono", copier("trace id", run.trace), linkTo(run)],
+    ["span", run.span, "mono", copier("span id", run.span)],
     ["service", run.service],
     ["agent", run.agent],
     ["conversation", run.conversation],
@@ -26,7 +28,31 @@ function facts(run) {
     ["revision", run.revision ? String(run.revision) : ""],
   ];
   const shown = told.filter(([, text]) => text);
-  return element("dl", { class: "facts" }, shown.map(([name, text, kind]) => element("div", {}, element("dt", {}, name), element("dd", { class: kind }, text))));
+  return element("dl", { class: "facts" }, shown.map(([name, text, kind, ...more]) => element("div", {}, element("dt", {}, name), element("dd", { class: kind }, named(text)), more.map((each) => each && element("dd", {}, each)))));
+}
+
+function copier(what, text) {
+  const made = button("copy", { class: "copy", "aria-label": `copy the ${what}` }, async () => {
+    made.textContent = (await isCopied(text)) ? "copied" : "not copied";
+  });
+  return made;
+}
+
+async function isCopied(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text).then(() => true, () => false);
+  const field = element("textarea", { class: "unseen" }); // over plain HTTP, except for localhost
+  field.value = text;
+  document.body.append(field);
+  field.select();
+  const isDone = document.execCommand("copy");
+  field.remove();
+  return isDone;
+}
+
+function linkTo({ trace, span }) {
+  if (!given.trace_url) return null;
+  const href = given.trace_url.replaceAll("{trace_id}", trace).replaceAll("{span_id}", span);
+  return element("a", { href, target: "_blank", rel: "noopener noreferrer" }, "open the trace");
 }
 
 const WORDS = { passed: "passed", failed: "failed", skipped: "skipped", errors: "error", measured: "measured", unmeasured: "error" };
@@ -37,12 +63,13 @@ function badge(word, tone) {
 }
 
 function outcomesList(run) {
-  const items = run.outcomes.map((each) =>
+  const failed = (each) => TONES[each.status] === "failed";
+  const items = [...run.outcomes.filter(failed), ...run.outcomes.filter((each) => !failed(each))].map((each) =>
     element(
       "li",
       {},
       badge(WORDS[each.status], TONES[each.status]),
-      element("span", { class: "name" }, each.name),
+      element("span", { class: "name" }, named(each.name)),
       element("span", { class: "value" }, each.value === null ? "" : scored(each.value)),
       element("span", { class: "why" }, each.told),
     ),
@@ -65,7 +92,33 @@ function timeline(run) {
     choice.addEventListener("change", () => show(Number(choice.value)));
     head.append(element("label", { class: "dim" }, "beside ", choice));
   }
-  return element("div", {}, head, shown, withheld, HIDDEN[hidden] ? element("p", { class: "note" }, HIDDEN[hidden]) : null);
+  return element("div", {}, head, timeAxis(run.story), shown, withheld, HIDDEN[hidden] ? element("p", { class: "note" }, HIDDEN[hidden]) : null);
+}
+
+// The calls over the time of the run; calls at the same time stand below each other.
+function timeAxis({ calls, whole }) {
+  const ends = [];
+  const bars = calls
+    .filter((call) => call.took !== null)
+    .sort((one, other) => one.at - other.at)
+    .map((call) => {
+      const free = ends.findIndex((end) => end <= call.at);
+      const lane = Math.min(free < 0 ? ends.length : free, LANES - 1);
+      ends[lane] = Math.max(ends[lane] || 0, call.at + call.took);
+      const kind = call.error ? "failing" : call.marks.length ? "deviates" : "";
+      const title = `${call.number} ${call.name}: ${lasting(call.took)}, ${lasting(call.at)} after the begin`;
+      const bar = element("span", { class: `bar ${kind}`, title: visible(title) }, String(call.number));
+      bar.style.left = `${Math.min(99.4, (call.at / whole) * 100)}%`;
+      bar.style.width = `${Math.max(0.6, (call.took / whole) * 100)}%`;
+      bar.style.top = `${lane * LANE}px`;
+      return bar;
+    });
+  if (!bars.length || !whole) return null;
+  const label = `${plural(bars.length, "call")} in ${lasting(whole)}, up to ${ends.length} at the same time`;
+  const made = element("div", { class: "axis", role: "img", "aria-label": label }, bars);
+  made.style.height = `${ends.length * LANE}px`;
+  const ticks = [0, 1, 2, 3, 4].map((part) => element("span", {}, part ? lasting((whole * part) / 4) : "0"));
+  return element("div", { class: "time" }, made, element("div", { class: "ticks", "aria-hidden": "true" }, ticks));
 }
 
 // The rows of an alignment: a call that was expected, made, or both; or how many stand for themselves.
@@ -87,7 +140,7 @@ const isKept = (row) => deviates(row) || Boolean(row.call && row.call.marks.leng
 
 function callsTable(run, way) {
   const aligned = way.name !== null;
-  const heads = [["#", "number"], ...(aligned ? [["expected"]] : []), ["called"], ["when", "when"], ["took", "number"]];
+  const heads = [["#", "number"], ...(aligned ? [["expected"]] : []), ["called"], ["took", "number"]];
   const made = table(aligned ? `Calls beside what ${way.name} expects` : "Calls", heads, []);
   const body = made.querySelector("tbody");
   for (const part of parts(way.rows)) body.append(...(part.rows ? [foldRow(run, part, aligned, heads.length)] : [callRow(run, part, aligned)]));
@@ -145,17 +198,16 @@ function unmarked(rows, calls, aligned) {
 
 function callRow(run, row, aligned) {
   const { call } = row;
-  if (row.count) return element("tr", { class: "fold" }, element("td", { colspan: aligned ? 5 : 4 }, `… ${plural(row.count, "call")} ${row.status === "folded" ? "as expected" : "more"}`));
+  if (row.count) return element("tr", { class: "fold" }, element("td", { colspan: aligned ? 4 : 3 }, `… ${plural(row.count, "call")} ${row.status === "folded" ? "as expected" : "more"}`));
   const kind = call && call.error ? "failing" : deviates(row) ? "deviates" : null;
-  return element(
-    "tr",
-    { class: kind },
-    cell(call && row.status !== "order" ? String(call.number) : ""),
-    aligned ? element("td", { class: "expected" }, row.expected || element("span", { class: "dim" }, "-")) : null,
-    element("td", {}, call && row.status !== "order" ? called(call) : element("span", { class: "dim" }, call ? `call ${call.number}` : "-"), marksList(row.marks)),
-    element("td", { class: "when" }, call && row.status !== "order" ? bar(run, call) : null),
-    cell(call && row.status !== "order" ? lasting(call.took) : ""),
-  );
+  const isHere = call && row.status !== "order"; // else it stands in another row
+  const cells = [
+    cell(isHere ? String(call.number) : ""),
+    aligned ? element("td", { class: "expected" }, row.expected ? named(row.expected) : element("span", { class: "dim" }, "-")) : null,
+    element("td", {}, isHere ? called(call) : element("span", { class: "dim" }, call ? `call ${call.number}` : "-"), marksList(row.marks)),
+    cell(isHere ? lasting(call.took) : ""),
+  ];
+  return labelled(element("tr", { class: kind }, cells), [["#"], ...(aligned ? [["expected"]] : []), ["called"], ["took"]]);
 }
 
 function marksList(marks) {
@@ -163,17 +215,12 @@ function marksList(marks) {
 }
 
 function called(call) {
-  const agent = call.agent ? element("span", { class: "agent" }, call.agent) : null;
+  const agent = call.agent ? element("span", { class: "agent" }, named(call.agent)) : null;
+  const turn = call.turn ? element("span", { class: "agent" }, `turn ${call.turn}`) : null;
   const error = call.error ? element("div", { class: "error" }, call.error) : null;
-  if (!call.details.length) return element("div", {}, element("span", { class: "tool" }, call.name), agent, error);
+  if (!call.details.length) return element("div", {}, element("span", { class: "tool" }, named(call.name)), agent, turn, error);
   const content = call.details.map(([name, text]) => [element("dt", {}, name), element("dd", {}, element("pre", { tabindex: "0" }, indented(text)))]);
   const preview = call.preview ? element("span", { class: "preview" }, call.preview) : null;
-  return element("div", {}, element("details", {}, element("summary", {}, call.name, agent, preview), element("dl", { class: "content" }, content.flat())), error);
-}
-
-function bar(run, call) {
-  const whole = run.story.whole || 1;
-  const width = Math.min(100, Math.max(0.8, ((call.took || 0) / whole) * 100));
-  const x = Math.min(100 - width, (call.at / whole) * 100);
-  return drawing("svg", { viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" }, drawing("rect", { x, y: 1, width, height: 8 }));
+  const wrong = call.wrong ? element("span", { class: "preview wrong" }, call.wrong) : null;
+  return element("div", {}, element("details", {}, element("summary", {}, named(call.name), agent, turn, preview, wrong), element("dl", { class: "content" }, content.flat())), error);
 }

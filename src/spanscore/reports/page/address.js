@@ -1,0 +1,34 @@
+// What is shown stands in the address, so that a link leads to it.
+
+// The address has what is shown, except for the page of the list: the one with the run that was opened last.
+function keepAddress() {
+  const { text: search, verdict, evaluator, agent, reason } = view;
+  const sort = view.sort && `${view.descending ? "-" : ""}${view.sort}`;
+  const run = opened.has(last) ? idOf(last) : null;
+  const told = Object.entries({ search, verdict, evaluator, reason, sort, agent, run }).filter(([name, value]) => value || (name === "agent" && value === ""));
+  const address = told.length ? `#${new URLSearchParams(told)}` : location.pathname + location.search;
+  if (new URL(address, location.href).href !== location.href) history.replaceState(null, "", address);
+}
+
+function idOf(key) {
+  const [trace] = key.split("-");
+  return runs.filter((run) => run.trace === trace).length > 1 ? key : trace;
+}
+
+// Reads `#verdict=failed&run=ID`, or only the id of a trace or its beginning.
+function readAddress() {
+  const text = location.hash.slice(1);
+  const told = new URLSearchParams(/^[0-9a-f]+(-[0-9a-f]*)?$/i.test(text) ? { run: text } : text);
+  if (text && !text.includes("=") && !told.get("run")) return showRuns(); // another place on the page
+  const { run, sort = "", agent, search, ...values } = Object.fromEntries(told);
+  setFilters({ ...values, text: search, agent: agent === undefined ? "" : `=${agent}` });
+  const key = sort.replace(/^-/, "");
+  Object.assign(view, key in KEYS ? { sort: key, descending: sort.startsWith("-") } : { sort: "", descending: false });
+  opened.clear();
+  const [trace, span = ""] = (run || "").toLowerCase().split("-");
+  const found = trace ? runs.filter((each) => each.trace.startsWith(trace) && each.span.startsWith(span)) : [];
+  const traces = new Set(found.map((each) => each.trace)).size;
+  if (traces === 1) return openRuns(found);
+  showRuns();
+  if (run) say("unfound", traces ? `The ids of ${counted(traces)} traces begin with ${trace}.` : `No run on this page has the id ${run}.`);
+}
