@@ -17,8 +17,8 @@ def reasons_data(table: ReasonTable, rows: Sequence[ReasonRow]) -> dict[str, Any
 
     A row is `[reason, runs, agents, whether it is part of another one, [[text of an error, runs], ...], change or null,
     bars, number of all runs or conversations]`, a change `[ratio or null, begin, end]`, a bar
-    `[begin, end, runs, failed runs]`; times are in ms since the epoch. `days` is whether the runs start on more than one
-    day.
+    `[begin, end, runs, failed runs]`; times are in ms since the epoch. `days` is whether the runs start on more than
+    one day.
 
     Args:
         table: the runs.
