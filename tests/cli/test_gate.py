@@ -357,7 +357,7 @@ def test_of_a_file_that_is_no_recording_three_problems_are_told(
     lines = errors.splitlines()
     assert ["", 9] == [out, len(lines)]
     assert lines[0].startswith(f"{files[0]}:1: not valid JSON")
-    assert [f"{files[0]}: ... and 1197 more problems", f"{files[1]}: ... and 1197 more problems"] == [
+    assert [f"{files[0]}: ... and 1,197 more problems", f"{files[1]}: ... and 1,197 more problems"] == [
         line for line in lines if "more" in line
     ]
     assert "secret" not in errors

@@ -95,7 +95,7 @@ class Table:
         hidden = [("failing", self._shown["fail"] - _FAILING_SHOWN), *((name, n - _OTHERS_SHOWN) for name, n in others)]
         if more := {name: count for name, count in hidden if count > 0}:
             runs = plural(sum(more.values()), "more trajectory", "more trajectories")
-            kinds = ", ".join(f"{count} {name}" for name, count in more.items())
+            kinds = ", ".join(f"{count:,} {name}" for name, count in more.items())
             self._console.print(f"... and {runs}, {kinds}; --format json has all")
         if not self._at_once:
             self._console.print()

@@ -83,7 +83,7 @@ def test_more_tools_than_can_be_compared_are_told() -> None:
 
     assert "the order of the calls is too much work to find: steps are in any order" in found.remarks
     assert "steps cannot be learned: there are more than 500 calls in the steps" in found.remarks
-    left_out = "arguments: 1000 tools left out, as 500 are called as often or more: tool-500, tool-501, tool-502, …"
+    left_out = "arguments: 1,000 tools left out, as 500 are called as often or more: tool-500, tool-501, tool-502, …"
     assert left_out in found.remarks
     assert len(set(found.remarks)) == len(found.remarks)
     assert [(part, 7) for part in range(1, 8)] == shown

@@ -40,17 +40,22 @@ class NoKeyError(ValueError):
 
     Args:
         key: the key that should.
-        keys: the keys that the row has: of its attributes, if it is a printed report.
+        keys: the keys that the row has: of its attributes, if it is a printed report. None of a row without an
+            expectation: the file may be none that anybody meant.
+        is_report: whether it is one.
     """
 
-    def __init__(self, key: str, keys: Iterable[str]) -> None:
+    def __init__(self, key: str, keys: Iterable[str], *, is_report: bool) -> None:
         self.keys: Final = frozenset(keys)
-        super().__init__(f"has {no_key(key, self.keys)}")
+        self.is_report: Final = is_report
+        super().__init__(f"has {no_key(key, self.keys, is_report=is_report)}")
 
 
-def no_key(key: str, keys: Iterable[str]) -> str:
-    """Return in words that a key is missing, and which ones there are; none are those of reports without attributes."""
+def no_key(key: str, keys: Iterable[str], *, is_report: bool) -> str:
+    """Return in words that a key is missing, and which ones there are."""
     message = f"no {key!r}, nor 'key' or 'id'"
+    if not keys and not is_report:
+        return message
     if not keys:
         left_out = "'--no-content' leaves them out, and so do live exporters without 'tool_content: true'"
         return f"{message}, and no attributes: {left_out}"
@@ -66,7 +71,7 @@ def case_of(row: DatasetRow, key: str, kind: EvaluatorType, fixed: Mapping[str, 
     cells = row.cells
     if is_text and isinstance(text := cells.get(_ATTRIBUTES), str):
         cells = {**cells, _ATTRIBUTES: _read_cell(text)}
-    name = _key(cells, key)
+    name = _key(cells, key, kind)
     column = _column(kind, cells)
     expected = cells[column]
     if is_text and isinstance(expected, str):
@@ -107,7 +112,7 @@ def _parameters(kind: EvaluatorType, cells: Mapping[str, JSON]) -> set[str]:
     return names - REPORT_KEYS if _is_report(cells) else names
 
 
-def _key(cells: Mapping[str, JSON], key: str) -> str:
+def _key(cells: Mapping[str, JSON], key: str, kind: EvaluatorType) -> str:
     attributes = cells.get(_ATTRIBUTES)
     attributes = attributes if isinstance(attributes, dict) else {}
     found = [(column, cells[column]) for column in (key, "key", "id") if column in cells]
@@ -118,14 +123,22 @@ def _key(cells: Mapping[str, JSON], key: str) -> str:
             return str(value)
         message = f"{column}: must be text or an integer"
         raise ValueError(message)
-    raise NoKeyError(key, attributes if _is_report(cells) else cells)
+    is_report = _is_report(cells)
+    is_row = any(cells.get(column) is not None for column in _columns(kind))
+    raise NoKeyError(key, attributes if is_report else cells if is_row else (), is_report=is_report)
+
+
+def _columns(kind: EvaluatorType) -> dict[str, None]:
+    """Return the columns that may have the expectation, the first one that is there counts."""
+    columns = dict.fromkeys((kind.expectation or "", _EXPECTED))
+    if recorded_calls.are_expected_by(kind):
+        columns[recorded_calls.COLUMN] = None
+    return columns
 
 
 def _column(kind: EvaluatorType, cells: Mapping[str, JSON]) -> str:
     """Return the column with the expectation."""
-    columns = dict.fromkeys((kind.expectation or "", _EXPECTED))
-    if recorded_calls.are_expected_by(kind):
-        columns[recorded_calls.COLUMN] = None
+    columns = _columns(kind)
     column = next((column for column in columns if cells.get(column) is not None), None)
     if column is None:
         *first, last = map(repr, columns)

@@ -88,6 +88,7 @@ def _cases(kind: EvaluatorType, fixed: Mapping[str, Any], key: str, dataset: Fil
     lines: dict[str, int] = {}
     keyless: list[Fault] | None = []
     keys: set[str] = set()
+    are_reports = False
     for row in rows(dataset):
         if isinstance(row, Fault):
             yield row
@@ -100,6 +101,7 @@ def _cases(kind: EvaluatorType, fixed: Mapping[str, Any], key: str, dataset: Fil
             if keyless is not None:  # perhaps no row has it
                 keyless.append(found)
                 keys |= error.keys
+                are_reports |= error.is_report
                 continue
         except ValueError as error:
             found = Fault(row.line, str(error))
@@ -109,7 +111,7 @@ def _cases(kind: EvaluatorType, fixed: Mapping[str, Any], key: str, dataset: Fil
             found = Fault(row.line, f"the key {found.key!r} is already on line {first}")
         yield found
     if keyless:
-        yield Fault(0, f"the rows have {no_key(key, keys)}")
+        yield Fault(0, f"the rows have {no_key(key, keys, is_report=are_reports)}")
 
 
 def _expects_nothing(kind: EvaluatorType, case: Case, problems: list[Problem]) -> bool:
