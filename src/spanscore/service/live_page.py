@@ -72,6 +72,8 @@ def _sentence(held: HeldRuns) -> str:
     """Return which runs are on the page, and what is missing."""
     since, as_of = (datetime.fromtimestamp(each, UTC) for each in (held.since_s, held.as_of_s))
     form = "%H:%M" if since.date() == as_of.date() else "%Y-%m-%d %H:%M"
-    runs = f"The last {plural(len(held.runs), 'run')}" if held.runs else "No run"
+    conversations = sum(run.counted.is_conversation for run in held.runs)
+    more = f" and {plural(conversations, 'conversation')}" if conversations else ""
+    runs = f"The last {plural(len(held.runs) - conversations, 'run')}{more}" if held.runs else "No run"
     fast = f"; {plural(held.skipped, 'run')} came faster than they can be shown" if held.skipped else ""
     return f"{runs}, since {since:{form}} UTC{fast}."

@@ -144,6 +144,17 @@ def test_all_filters_the_runs(opened: Opened) -> None:
     assert 3 == len(rows(page))
 
 
+@pytest.mark.parametrize("at", ["#unknown", "#verdict=failed", "pressed"])
+def test_the_list_is_in_the_window(opened: Opened, at: str) -> None:
+    """If a link or a button leads to it: its heading, its filters, and what was not found."""
+    page, _ = opened(growing(), [f"case-{number}" for number in range(1, 201)], at="" if at == "pressed" else at)
+    if at == "pressed":
+        page.locator("#reasons tbody tr").first.get_by_role("button").last.click()
+
+    for place in ("#runs-title", "#filters", "#unfound" if at == "#unknown" else "#count"):
+        expect(page.locator(place)).to_be_in_viewport()
+
+
 def test_a_failed_run_has_its_first_reason_in_its_row(opened: Opened) -> None:
     """Failed runs come first; of several reasons the others are counted."""
     page, _ = opened(some_runs(), NAMES)
@@ -203,6 +214,8 @@ def traced(number: int, trace: str) -> Report:
         ("#ff00", [], "No run on this page has the id ff00."),
         ("#run=zz", [], "No run on this page has the id zz."),
         ("#runs", [], ""),
+        ("#abcd%20", ["b"], ""),
+        ("#zz", [], "No run on this page has the id zz."),
     ],
 )
 def test_an_id_may_be_shortened(opened: Opened, at: str, names: list[str], told: str) -> None:
@@ -299,6 +312,22 @@ def test_reasons_of_a_conversation_name_the_turn(opened: Opened) -> None:
 
     assert "golden: delete_order was not expected (turn 2)" == page.locator("tr.row .reason").inner_text()
     assert ["turn 1", "turn 1", "turn 2", "turn 2"] == page.locator(".calls .agent").all_inner_texts()
+
+
+def test_a_conversation_is_not_its_last_turn(opened: Opened) -> None:
+    """They have the same ids, and are opened and counted apart."""
+    turn = report_of(1, *EXPECTED)
+    turns = tuple(TurnOutline(trace_id=bytes([n]) * 16, tool_calls=calls) for n, calls in ((1, 1), (2, 3)))
+    talk = replace(report_of(1, *EXPECTED, "delete_order"), conversation=ConversationOutline(turns=turns))
+    page, _ = opened([turn, talk], ["turn", "talk"])
+    page.get_by_role("button", name="show one").click()
+
+    assert ["talk"] == open_names(page)
+    assert ["1 runs", "1 conversations"] == [
+        " ".join(page.locator("#totals div").nth(place).inner_text().split()[::-1]) for place in (0, -1)
+    ]
+    page.reload()
+    assert ["talk"] == open_names(page)
 
 
 @pytest.mark.parametrize("width", [390, 800, 1440])

@@ -17,18 +17,19 @@ function idOf(key) {
 
 // Reads `#verdict=failed&run=ID`, or only the id of a trace or its beginning.
 function readAddress() {
-  const text = location.hash.slice(1);
-  const told = new URLSearchParams(/^[0-9a-f]+(-[0-9a-f]*)?$/i.test(text) ? { run: text } : text);
-  if (text && !text.includes("=") && !told.get("run")) return showRuns(); // another place on the page
+  const text = location.hash.slice(1).replace(/(%20|\+)+$/, "");
+  if (document.getElementById(text)) return showRuns(); // another place on the page
+  const told = new URLSearchParams(text.includes("=") || !text ? text : { run: text });
   const { run, sort = "", agent, search, ...values } = Object.fromEntries(told);
   setFilters({ ...values, text: search, agent: agent === undefined ? "" : `=${agent}` });
   const key = sort.replace(/^-/, "");
   Object.assign(view, key in KEYS ? { sort: key, descending: sort.startsWith("-") } : { sort: "", descending: false });
   opened.clear();
-  const [trace, span = ""] = (run || "").toLowerCase().split("-");
-  const found = trace ? runs.filter((each) => each.trace.startsWith(trace) && each.span.startsWith(span)) : [];
+  const [trace, span = "", kind] = (run || "").toLowerCase().split("-");
+  const found = trace ? runs.filter((each) => each.trace.startsWith(trace) && each.span.startsWith(span) && (!kind || each.key.endsWith(kind))) : [];
   const traces = new Set(found.map((each) => each.trace)).size;
   if (traces === 1) return openRuns(found);
   showRuns();
+  if (text) showList();
   if (run) say("unfound", traces ? `The ids of ${counted(traces)} traces begin with ${trace}.` : `No run on this page has the id ${run}.`);
 }

@@ -61,8 +61,9 @@ class RunBatch:
         """Take a run; the order counts."""
         trajectory = report.trajectory
         number = self._strings.number
+        turns = 0 if report.conversation is None else len(report.conversation.turns)
         duration_ms = None
-        if trajectory.start_ns is not None and trajectory.end_ns is not None:
+        if trajectory.start_ns is not None and trajectory.end_ns is not None and not turns:
             duration_ms = round(max(0, trajectory.end_ns - trajectory.start_ns) / 1e6, 3)
         row = embedded(
             [
@@ -79,6 +80,7 @@ class RunBatch:
                 number(cut(trajectory.conversation_id or "")),
                 number(_incomplete(report)),
                 report.revision,
+                turns,
                 list(self._reasons(report)),
             ]
         )

@@ -8,9 +8,9 @@ const PAGE = 100;
 const BRIEF = 120;
 
 // What stands in the data: texts by their index in the strings of their batch, of which the first is the empty one.
-function runOf({ strings }, [trace, span, verdict, agent, service, start, duration, calls, errors, outcomes, conversation, incomplete, revision, reasons, story, name]) {
+function runOf({ strings }, [trace, span, verdict, agent, service, start, duration, calls, errors, outcomes, conversation, incomplete, revision, turns, reasons, story, name]) {
   const run = {
-    key: `${trace}-${span}`,
+    key: `${trace}-${span}-${turns ? "c" : "r"}`, // a conversation has the ids of its last turn
     trace,
     span,
     name: strings[name],
@@ -24,6 +24,7 @@ function runOf({ strings }, [trace, span, verdict, agent, service, start, durati
     conversation: strings[conversation],
     incomplete: strings[incomplete],
     revision,
+    turns,
     outcomes: outcomes.map(([evaluator, type, status, value, told]) => ({ name: strings[evaluator], type: strings[type], status: STATUSES[status], value, told: strings[told] })),
     get story() {
       return story && storyOf(strings, story, duration);
@@ -228,7 +229,14 @@ function narrow({ agent, ...values }) {
   history.pushState(null, "", location.href);
   setFilters(agent === undefined ? values : { ...values, agent: `=${agent}` });
   showRuns();
-  document.getElementById("runs").focus();
+  showList().focus({ preventScroll: true });
+}
+
+function showList() {
+  const list = document.getElementById("runs");
+  list.scrollIntoView();
+  if (document.readyState !== "complete") addEventListener("load", () => list.scrollIntoView(), { once: true });
+  return list;
 }
 
 function showOne(reason) {

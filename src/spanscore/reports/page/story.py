@@ -50,8 +50,9 @@ def story(report: Report, number: Number, *, is_full: bool) -> list[Any]:
     """
     trajectory = report.trajectory
     content = SHOWN if report.tool_content and is_full else LEFT_OUT if report.tool_content else HIDDEN
-    starts = (call.start_ns for call in trajectory.calls)
-    begin_ns = trajectory.start_ns if trajectory.start_ns is not None else min(starts, default=0)
+    begin_ns = min((call.start_ns for call in trajectory.calls), default=0)
+    if trajectory.start_ns is not None and report.conversation is None:  # of which that is the start of the last turn
+        begin_ns = trajectory.start_ns
     details = [(each, _Details(each, report)) for each in report.evaluations]
     expected = (entry.get("expected") for _, told in details for entry in told.alignment)
     names = told_apart({*trajectory.names, *filter(None, expected)})

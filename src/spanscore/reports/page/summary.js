@@ -9,12 +9,13 @@ function tally(runs) {
   const verdicts = { passed: 0, failed: 0, unchecked: 0 };
   let calls = 0;
   for (const run of runs) {
+    for (const outcome of run.outcomes) count(evaluators, outcome);
+    if (run.turns) continue; // each turn is a run
     verdicts[run.verdict] += 1;
     calls += run.calls;
     const by = agents.get(run.agent) || { name: run.agent, passed: 0, failed: 0, unchecked: 0 };
     by[run.verdict] += 1;
     agents.set(run.agent, by);
-    for (const outcome of run.outcomes) count(evaluators, outcome);
   }
   return { evaluators: [...evaluators.values()], agents: [...agents.values()], verdicts, calls };
 }
@@ -33,13 +34,15 @@ function count(evaluators, { name, type, status, value }) {
 function showSummary(runs, narrow) {
   const found = tally(runs);
   const { passed, failed, unchecked } = found.verdicts;
+  const conversations = runs.filter((run) => run.turns).length;
   fill("totals", [
-    total("runs", counted(runs.length)),
+    total("runs", counted(runs.length - conversations)),
     total("passed", counted(passed)),
     total("failed", counted(failed)),
     total("not evaluated", counted(unchecked)),
     total("pass rate", percent(rateOf(passed, failed))),
     total("tool calls", counted(found.calls)),
+    ...(conversations ? [total("conversations", counted(conversations))] : []),
   ]);
   fill("evaluators", [evaluatorsTable(found.evaluators, narrow)]);
   fill("agents", [agentsTable(found.agents, narrow)]);
