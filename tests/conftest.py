@@ -1,7 +1,10 @@
 """Settings of all tests."""
 
 import gc
-from collections.abc import Iterator
+import itertools
+import os
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -17,8 +20,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Measure what the tests cost."""
+    """Measure what the tests cost, and keep apart what they store."""
     config.pluginmanager.register(cpu_seconds.CpuSeconds(config))
+    states = tempfile.TemporaryDirectory(prefix="spanscore-states-", ignore_cleanup_errors=True)
+    config.add_cleanup(states.cleanup)
+    config.pluginmanager.register(OwnStates(Path(states.name)))
 
 
 def pytest_collection_finish() -> None:
@@ -27,9 +33,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _own_states(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep what a receiver stores by default apart from that of the user who runs the tests."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("states")))
-        yield
+class OwnStates:
+    """Gives each test a directory of its own for what a receiver stores by default: it replays what is left there."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directories = (str(directory / str(number)) for number in itertools.count())
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self) -> None:
+        """Set it before any fixture starts a receiver."""
+        os.environ["XDG_STATE_HOME"] = next(self._directories)
