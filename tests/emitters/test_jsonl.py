@@ -40,6 +40,18 @@ def test_appends(path: Path) -> None:
     assert "before" == path.read_text().splitlines()[0]
 
 
+def test_a_run_with_further_calls_has_a_further_line_after_a_kill(path: Path) -> None:
+    """Only a line that says the same was written before: the kill may have come before the run went on."""
+    begun = report(PASSED, about=trajectory(call("search", 1)))
+    Jsonl(path).emit(begun)
+    after = Jsonl(path)
+    after.expect_repeats({begun.trajectory.trace_id})
+    after.emit(begun)
+    after.emit(report(PASSED, about=trajectory(call("search", 1), call("book", 2))))
+
+    assert [1, 2] == [len(json.loads(line)["tool_calls"]) for line in path.read_text().splitlines()]
+
+
 def test_new_file_is_the_owners(path: Path) -> None:
     """Arguments and results may be secret: nobody else can read a new file. An existing one is left as it is."""
     Jsonl(path).close(0)

@@ -35,8 +35,9 @@ class Queue:
 class Told:
     """Notes what it is told."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_pauses: bool = False) -> None:
         self.told: list[str] = []
+        self.keeps_pauses = keeps_pauses
 
     def scored(self, trace_id: bytes) -> None:
         """Note it."""
@@ -103,6 +104,20 @@ def test_without_a_queue_a_trace_is_done_with_at_once() -> None:
     ledger.scored(TRACE)
 
     assert [["done"], ["done"]] == [keeper.told for keeper in keepers]
+
+
+def test_a_pause_is_noted_before_its_reports_are_sent() -> None:
+    """Once, and by those who keep pauses: after a kill between the two, the continuation is a further revision."""
+    storage, offsets = Told(keeps_pauses=True), Told()
+    ledger = Ledger([], lambda _: False, lambda _: True)
+    for keeper in (storage, offsets):
+        ledger.tell(keeper)
+    ledger.paused(TRACE)
+    assert (["scored"], []) == (storage.told, offsets.told)
+    ledger.scored(TRACE)
+    assert (["scored"], ["done"]) == (storage.told, offsets.told)
+    ledger.scored(TRACE)
+    assert ["scored", "scored"] == storage.told
 
 
 class Broken(Queue):
