@@ -85,7 +85,7 @@ class Ports(NamedTuple):
 
 @dataclass
 class Turns:
-    """What became of the turns of conversations."""
+    """The outcome of the turns of conversations."""
 
     finished: int = 0
     """Last reports of conversations."""

@@ -53,7 +53,7 @@ class Outcome:
     most_bytes: int = 0
     """Of turns that were held at a time."""
     grown_bytes: int = 0
-    """What the process grew by in the second half of all keys."""
+    """The growth of the process during the second half of all keys, in bytes."""
     whole: int = 0
     """Conversations of several turns that were finished with all of them."""
     broken: int = 0

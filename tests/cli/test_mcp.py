@@ -107,7 +107,7 @@ def test_a_client_calls_every_tool(source: Callable[..., Any], tmp_path: Path, r
 
 
 def test_without_the_extra_it_is_named(recording: str) -> None:
-    """Nothing else needs it."""
+    """The error says how to install the extra."""
     ended = spanscore_after("import sys; sys.modules['mcp'] = None", "mcp", recording)
 
     message = "spanscore mcp needs the package mcp, 2.3 or later: pip install '.[mcp]' in a checkout of spanscore\n"

@@ -1,4 +1,4 @@
-"""What `spanscore mcp` answers, without the protocol."""
+"""The answers of `spanscore mcp`, without the protocol."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ def test_standard_input_is_read(tmp_path: Path) -> None:
 
 
 def test_counts_name_their_unit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Those of trajectories that are not shown, that were skipped, and that fail."""
+    """Counts of trajectories that are not shown, that were skipped, and that fail have their noun."""
     config = tmp_path / "spanscore.yaml"
     config.write_text(
         "evaluators: {safe: {type: tool_policy, forbidden: [drop]}, schema: {type: tool_arguments_schema}}"

@@ -120,7 +120,7 @@ def greet(connection: socket.socket) -> None:
 def test_the_port_of_another_protocol(
     serve: Callable[[socket.socket], None], scheme: str, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is not tried again there, and one line says what to do."""
+    """A port of another protocol is not tried again, and one line says what to do."""
     with answering(serve) as address:
         endpoint = address.replace("http", scheme)
         began = time.monotonic()

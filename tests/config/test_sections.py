@@ -406,7 +406,7 @@ def test_a_duration_reads_as_written(number: int, unit: str) -> None:
 
 
 def test_the_address_of_a_trace(read: Read) -> None:
-    """It is kept as it is written; the pages put the ids in."""
+    """`trace_url` is kept as it is written; the pages put the ids in."""
     url = "https://jaeger.example/trace/{trace_id}?uiFind={span_id}"
 
     assert (url, None) == (read(f'trace_url: "{url}"').trace_url, read("").trace_url)

@@ -23,7 +23,7 @@ _LOOKED_BACK: Final = 16 * 2**20
 _OWNER_ONLY: Final = 0o600  # tool arguments and results are in the lines
 
 _Line: TypeAlias = tuple[Any, ...]
-"""What a line that is written again has in common with the first one: one with further calls is another."""
+"""The parts by which a line is recognised that was written before; a line with further calls is another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

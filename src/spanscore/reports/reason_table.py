@@ -86,7 +86,7 @@ class CountedRun(NamedTuple):
     start_ns: int | None
     agent: str | None
     evaluators: frozenset[str]
-    """Those that scored it or went wrong."""
+    """The names of the evaluators that scored the run or had an error."""
     is_conversation: bool
     is_failing: bool
     reasons: tuple[Reason, ...]

@@ -36,7 +36,7 @@ class Case(NamedTuple):
 
 
 class NoKeyError(ValueError):
-    """Nothing in a row names its case.
+    """A row has no key that names its case.
 
     Args:
         key: the key that should.
