@@ -1,0 +1,330 @@
+"""action.yml and the job for GitLab: their steps, run as a runner does, against a server that keeps comments."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import yaml
+
+from cli.recorded_runs import recorded
+
+ROOT = Path(__file__).parents[2]
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+GITLAB = yaml.safe_load((ROOT / "deploy" / "ci" / "gitlab.yml").read_text(encoding="utf-8"))["spanscore"]
+RULE = "evaluators:\n  refund_rules: {type: tool_policy, must_precede: [[check, refund]]}\n"
+GOOD, BAD = ("lookup", "check", "refund"), ("lookup", "refund")
+TOKEN = "secret"
+
+
+class Api(ThreadingHTTPServer):
+    """The comments of one pull request, by the API of GitHub and of GitLab."""
+
+    def __init__(self) -> None:
+        self.comments = [{"id": number, "body": "Looks good."} for number in range(1, 131)]
+        self.refuses = False
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+    @property
+    def address(self) -> str:
+        """Where it is."""
+        return f"http://127.0.0.1:{self.server_port}"
+
+    @property
+    def ours(self) -> list[dict[str, Any]]:
+        """The comments that people did not write."""
+        return [each for each in self.comments if each["body"] != "Looks good."]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Api
+
+    def do_GET(self) -> None:
+        asked = {name: int(value) for name, (value,) in parse_qs(urlsplit(self.path).query).items()}
+        start = (asked["page"] - 1) * asked["per_page"]
+        self._answer(self.server.comments[start : start + asked["per_page"]])
+
+    def do_POST(self) -> None:
+        self.server.comments.append({"id": len(self.server.comments) + 1, "body": self._body()})
+        self._answer(self.server.comments[-1])
+
+    def do_PATCH(self) -> None:
+        comment = self.server.comments[int(self.path.rpartition("/")[2]) - 1]
+        comment["body"] = self._body()
+        self._answer(comment)
+
+    def do_PUT(self) -> None:
+        self.do_PATCH()
+
+    def log_message(self, *args: Any) -> None:
+        """Say nothing."""
+
+    def _body(self) -> str:
+        return str(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["body"])
+
+    def _answer(self, value: Any) -> None:
+        allowed = TOKEN in {self.headers["PRIVATE-TOKEN"], str(self.headers["Authorization"]).removeprefix("Bearer ")}
+        self.send_response(200 if allowed and not self.server.refuses else 403)
+        self.end_headers()
+        self.wfile.write(json.dumps(value if allowed else {"message": "not accessible"}).encode())
+
+
+@pytest.fixture
+def api() -> Iterator[Api]:
+    """A server with 130 comments: two pages of them."""
+    with Api() as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+class Runner:
+    """Runs the steps of a composite action one after the other, with what a runner puts into their environment."""
+
+    def __init__(self, directory: Path, api: Api | None) -> None:
+        self.directory = directory
+        self.temporary = directory / "runner-temp"
+        self.temporary.mkdir()
+        self.uploaded: list[dict[str, str]] = []
+        self.said = ""
+        self._values = {"github.token": TOKEN, "github.event.pull_request.number": "7" if api else ""}
+        self._env = {
+            "GITHUB_ACTION_PATH": str(ROOT),
+            "GITHUB_API_URL": api.address if api else "",
+            "GITHUB_OUTPUT": str(self.temporary / "output"),
+            "GITHUB_REPOSITORY": "owner/agent",
+            "GITHUB_STEP_SUMMARY": str(self.temporary / "summary"),
+            "RUNNER_TEMP": str(self.temporary),
+        }
+
+    @property
+    def summary(self) -> str:
+        """The summary of the job."""
+        return (self.temporary / "summary").read_text(encoding="utf-8")
+
+    def run(self, *, install: bool = False, **inputs: str) -> int:
+        """Run the action; return the status of the step that failed, or 0."""
+        for name, declared in ACTION["inputs"].items():
+            given = inputs.pop(name.replace("-", "_"), None)
+            assert given is not None or not declared.get("required"), name
+            self._values[f"inputs.{name}"] = self._filled(declared.get("default", "")) if given is None else given
+        assert not inputs
+        if not install:
+            (self.temporary / "spanscore" / "bin").mkdir(parents=True, exist_ok=True)
+            program = self.temporary / "spanscore" / "bin" / "spanscore"
+            program.write_text(f'#!/bin/sh\nexec {sys.executable} -m spanscore "$@"\n', encoding="utf-8")
+            program.chmod(0o755)
+        failed = 0
+        for step in ACTION["runs"]["steps"]:
+            if "venv" in step.get("run", "") and not install:
+                continue
+            condition = step.get("if", "")
+            if (failed and "cancelled()" not in condition) or not self._holds(condition):
+                continue
+            failed = self._step(step) or failed
+        return failed
+
+    def _step(self, step: dict[str, Any]) -> int:
+        if "uses" in step:
+            self.uploaded.append({name: self._filled(value) for name, value in step["with"].items()})
+            return 0
+        output = Path(self._env["GITHUB_OUTPUT"])
+        output.write_text("", encoding="utf-8")
+        env = {name: self._filled(value) for name, value in step.get("env", {}).items()}
+        done = bash(step["run"], self.directory, {**self._env, **env})
+        self.said += done.stdout + done.stderr
+        for line in output.read_text(encoding="utf-8").splitlines():
+            name, _, value = line.partition("=")
+            self._values[f"steps.{step['id']}.outputs.{name}"] = value
+        return done.returncode
+
+    def _filled(self, text: str) -> str:
+        return re.sub(r"\$\{\{ (\S+) }}", lambda found: self._values.get(found[1], ""), text)
+
+    def _holds(self, condition: str) -> bool:
+        parts = condition.removeprefix("${{ ").removesuffix(" }}").split(" && ")
+        return all(self._is_true(part) for part in parts if part)
+
+    def _is_true(self, part: str) -> bool:
+        name, _, other = part.partition(" != ")
+        return name == "!cancelled()" or self._values.get(name, "") != other.strip("'")
+
+
+def bash(script: str, directory: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a script as the runners of both do."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    command = ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", script]
+    return subprocess.run(
+        command, cwd=directory, env={**os.environ, "PATH": path, **env}, check=False, capture_output=True, text=True
+    )
+
+
+@pytest.fixture
+def versions(tmp_path: Path) -> Path:
+    """Recordings of two versions, of which the second is worse, and the rule."""
+    for name, cases in (("base", [GOOD] * 20), ("new", [GOOD] * 10 + [BAD] * 10)):
+        recorded(tmp_path / f"{name}.jsonl", *((f"c{number}", *tools) for number, tools in enumerate(cases)))
+    (tmp_path / "spanscore.yaml").write_text(RULE, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.processes
+def test_one_comment_is_kept_up_to_date(versions: Path, api: Api) -> None:
+    """It is found behind a page of other comments; the comparison stands first in it, and both decide."""
+    runner = Runner(versions, api)
+
+    worse = runner.run(recordings="new.jsonl", base="base.jsonl", config="spanscore.yaml")
+    (comment,) = [dict(each) for each in api.ours]
+    same = runner.run(recordings="base.jsonl\n", base="base.jsonl", config="spanscore.yaml", artifact="other")
+
+    assert (1, 0) == (worse, same), runner.said
+    assert comment["body"].startswith("<!-- spanscore -->\n<!-- spanscore diff -->\n### \N{LARGE RED CIRCLE}")
+    assert comment["body"].index("<!-- spanscore diff -->") < comment["body"].index("<!-- spanscore score -->")
+    assert [131] == [each["id"] for each in api.ours]
+    assert "20 runs" in api.ours[0]["body"]
+    assert comment["body"] in runner.summary
+    assert ["spanscore", "other"] == [each["name"] for each in runner.uploaded]
+    for pattern in runner.uploaded[0]["path"].split():
+        assert list(versions.glob(str(Path(pattern).relative_to(versions)))), pattern
+
+
+@pytest.mark.processes
+def test_failing_runs_fail_without_a_comparison(versions: Path) -> None:
+    """On a push there is no pull request to comment on; the summary has the text."""
+    runner = Runner(versions, None)
+
+    assert 1 == runner.run(recordings="new.jsonl", config="spanscore.yaml")
+    assert "spanscore score ended with 1" in runner.said
+    assert runner.summary.startswith("<!-- spanscore -->\n<!-- spanscore score -->")
+    assert runner.uploaded
+
+
+@pytest.mark.processes
+def test_too_few_runs_are_a_notice(versions: Path, api: Api) -> None:
+    """Neither worse nor the same: said, and green."""
+    base = recorded(versions / "few.jsonl", ("c1", *GOOD), ("c2", *GOOD), ("c3", *GOOD))
+    new = recorded(versions / "new.jsonl", ("c1", *GOOD), ("c2", *GOOD), ("c3", *BAD))
+    runner = Runner(versions, api)
+
+    status = runner.run(recordings=new, base=base, config="spanscore.yaml", score_options="--fail-under 0")
+
+    assert 0 == status, runner.said
+    assert "too few runs to tell" in runner.said
+
+
+@pytest.mark.processes
+def test_a_token_that_may_not_write_is_a_warning(versions: Path, api: Api) -> None:
+    """As that of a pull request from a fork: the answer is shown, and the runs decide."""
+    api.refuses = True
+    runner = Runner(versions, api)
+
+    assert 0 == runner.run(recordings="base.jsonl", config="spanscore.yaml"), runner.said
+    assert "answered 403" in runner.said
+    assert "::warning::there is no comment" in runner.said
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        ({}, "there is nothing to score: give a command or recordings"),
+        ({"base_directory": "base"}, "base-directory needs a command"),
+        ({"recordings": "new.jsonl\nbase.jsonl", "base": "base.jsonl"}, "here are 2"),
+    ],
+)
+def test_inputs_that_do_not_fit(versions: Path, inputs: dict[str, str], said: str) -> None:
+    """The step fails, and says what was allowed."""
+    runner = Runner(versions, None)
+
+    assert 0 != runner.run(config="spanscore.yaml", **inputs)
+    assert said in runner.said
+
+
+@pytest.mark.setup
+def test_a_job_from_the_installation_on(tmp_path: Path, api: Api) -> None:
+    """It installs itself, runs the cases of both versions, and the agent's own environment stays as it is."""
+    (tmp_path / "spanscore.yaml").write_text("evaluators: {health: {type: tool_call_trajectory}}\n", encoding="utf-8")
+    agent = ROOT / "src" / "spanscore" / "cli" / "demo_agent" / "agent.py"
+    for version in (tmp_path, tmp_path / "base"):
+        version.mkdir(exist_ok=True)
+        shutil.copy(agent, version / "cases.py")
+    runner = Runner(tmp_path, api)
+
+    status = runner.run(
+        install=True,
+        command=f"{sys.executable} cases.py",
+        config="spanscore.yaml",
+        base_directory="base",
+        score_options="--fail-under 0",
+    )
+
+    assert 0 == status, runner.said
+    assert [131] == [each["id"] for each in api.ours]
+    assert "<!-- spanscore diff -->" in api.ours[0]["body"]
+
+
+def gitlabs(versions: Path, api: Api) -> subprocess.CompletedProcess[str]:
+    """Run the job of GitLab from where both versions are recorded."""
+    (versions / "spanscore").symlink_to(ROOT)
+    project = versions / "project"
+    if not project.exists():
+        project.mkdir()
+        shutil.copy(versions / "base.jsonl", project)
+        shutil.copy(versions / "new.jsonl", project / "runs.jsonl")
+        shutil.copy(versions / "spanscore.yaml", project)
+    lines = GITLAB["script"]
+    env = {"CI_API_V4_URL": api.address, "COMMENT_TOKEN": TOKEN, "CI_PROJECT_ID": "5", "CI_MERGE_REQUEST_IID": "7"}
+    return bash("\n".join(lines[lines.index("scored=0") :]), project, env)
+
+
+@pytest.mark.processes
+def test_gitlabs_job_writes_one_note(versions: Path, api: Api) -> None:
+    """And fails as the runs do."""
+    ended = gitlabs(versions, api)
+
+    assert 1 == ended.returncode, ended
+    assert ["<!-- spanscore -->"] == [each["body"].partition("\n")[0] for each in api.ours]
+    for name in (*GITLAB["artifacts"]["paths"], GITLAB["artifacts"]["reports"]["junit"]):
+        assert (versions / "project" / name).exists()
+
+
+@pytest.mark.parametrize("line", GITLAB["script"])
+def test_gitlabs_lines_are_read_by_a_shell(line: str, tmp_path: Path) -> None:
+    """Those that install and record are not run by the test above."""
+    assert 0 == bash(f"bash -n <<'LINE'\n{line}\nLINE", tmp_path, {}).returncode
+
+
+@pytest.mark.parametrize("missing", ["COMMENT_TOKEN", "GITHUB_REPOSITORY"])
+def test_a_comment_outside_a_job(tmp_path: Path, missing: str) -> None:
+    """The variable that is missing is named."""
+    env = {"COMMENT_TOKEN": TOKEN, "GITHUB_API_URL": "http://127.0.0.1:9", "NUMBER": "7", "GITHUB_REPOSITORY": "o/a"}
+    del env[missing]
+    ended = bash(f"env -u {missing} python3 {ROOT}/deploy/ci/comment.py text", tmp_path, env)
+
+    assert 2 == ended.returncode
+    assert f"the variable {missing} is not set" in ended.stderr
+
+
+def test_a_long_comment_is_cut_at_a_line(tmp_path: Path, api: Api) -> None:
+    """GitHub refuses more than 65,536 characters."""
+    (tmp_path / "text").write_text("<!-- spanscore -->\n" + "a line of forty characters, and its end\n" * 3_000)
+    env = {"COMMENT_TOKEN": TOKEN, "GITHUB_API_URL": api.address, "NUMBER": "7", "GITHUB_REPOSITORY": "o/a"}
+    ended = bash(f"python3 {ROOT}/deploy/ci/comment.py text", tmp_path, env)
+
+    (comment,) = api.ours
+    assert 0 == ended.returncode, ended
+    assert len(comment["body"]) < 65_100
+    assert "and its end\n\n*Cut here" in comment["body"].replace("end\n\n\n", "end\n\n")
