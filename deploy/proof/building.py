@@ -18,6 +18,7 @@ from typing import Final
 from programs import (
     COLLECTOR,
     COMPOSE,
+    HELM,
     HOW_TO_GET,
     JAEGER,
     OAUTH2_PROXY,
@@ -32,6 +33,7 @@ _SOURCES: Final = Path(__file__).parent / "sources"
 _BUILDER: Final = "go.opentelemetry.io/collector/cmd/builder@v0.159.0"
 _COMPOSE: Final = "github.com/compose-spec/compose-go/v2/cmd@v2.16.2"
 _OAUTH2_PROXY: Final = "github.com/oauth2-proxy/oauth2-proxy/v7@v7.15.6"
+_HELM: Final = "helm.sh/helm/v4/cmd/helm@v4.3.1"
 _JAEGER_PACKAGE: Final = "github.com/jaegertracing/jaeger/cmd/jaeger"
 
 
@@ -140,6 +142,10 @@ def _build_oauth2_proxy(directory: Path, commands: _Commands) -> None:
     commands.run([_go(), "install", _OAUTH2_PROXY], None, _environment(directory))
 
 
+def _build_helm(directory: Path, commands: _Commands) -> None:
+    commands.run([_go(), "install", _HELM], None, _environment(directory))
+
+
 def _take_prometheus(directory: Path, commands: _Commands) -> None:
     # Out of Debian's package: installed, it would run as a service.
     if shutil.which("apt-get") is None or os.geteuid() != 0:
@@ -168,6 +174,7 @@ _BUILT: Final[Mapping[str, Callable[[Path, _Commands], None]]] = {
     JAEGER: _build_jaeger,
     COMPOSE: _build_compose,
     OAUTH2_PROXY: _build_oauth2_proxy,
+    HELM: _build_helm,
     PROMETHEUS: _take_prometheus,
     PROMTOOL: _take_prometheus,
     PHOENIX: _make_phoenix,

@@ -10,7 +10,7 @@ from typing import Final
 
 import yaml
 
-from programs import COLLECTOR, COMPOSE, PROMTOOL, Programs
+from programs import COLLECTOR, COMPOSE, HELM, PROMTOOL, Programs
 from results import Results
 from shipped import DEPLOY
 
@@ -23,7 +23,7 @@ _COLLECTORS: Final = (
 
 
 def prove(results: Results, programs: Programs) -> None:
-    """Let promtool, Compose and the Collector check their files."""
+    """Let promtool, Compose, Helm and the Collector check their files."""
     results.section("The files, checked by the programs they are for")
     promtool = programs.find(PROMTOOL)
     if not results.lacks(programs, "promtool: configuration, rules and their unit tests", PROMTOOL) and promtool:
@@ -34,6 +34,14 @@ def prove(results: Results, programs: Programs) -> None:
     compose = programs.find(COMPOSE)
     if not results.lacks(programs, "Compose: deploy/compose/compose.yaml", COMPOSE) and compose:
         results.check("Compose: deploy/compose/compose.yaml", partial(_compose, compose))
+    helm = programs.find(HELM)
+    if not results.lacks(programs, "Helm: the chart of deploy/helm", HELM) and helm:
+        chart = str(DEPLOY / "helm")
+        for options in ((), ("--values", f"{chart}/values-kafka.yaml")):
+            results.check(
+                " ".join(("Helm: the chart of deploy/helm", *(Path(each).name for each in options[1:]))),
+                partial(_run, helm, "lint", "--strict", chart, *options),
+            )
     collector = programs.find(COLLECTOR)
     for shipped in _COLLECTORS:
         claim = f"the Collector: deploy/{shipped}"

