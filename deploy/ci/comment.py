@@ -1,7 +1,7 @@
 """Writes a file as a comment on a pull request of GitHub or a merge request of GitLab, and replaces the one before.
 
-Usage, in a job: python comment.py FILE. The first line of the file identifies the comment. Variables: COMMENT_TOKEN, and
-on GitHub NUMBER, the number of the pull request; both systems set the others. Needs only Python's standard library.
+Usage, in a job: python comment.py FILE. The first line of the file identifies the comment. Variables: COMMENT_TOKEN,
+and on GitHub NUMBER, the number of the pull request; both systems set the others. Needs only the standard library.
 """
 
 from __future__ import annotations
