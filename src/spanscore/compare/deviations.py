@@ -64,6 +64,8 @@ class Nth(NamedTuple):
 
 def among_equals(expected: Sequence[str]) -> Sequence[Nth | None]:
     """Return the place of each expected call among those of its name; None where it is the only one."""
+    if len(set(expected)) == len(expected):
+        return [None] * len(expected)
     totals, so_far = Counter(expected), Counter[str]()
     found: list[Nth | None] = []
     for name in expected:
