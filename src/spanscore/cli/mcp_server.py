@@ -14,7 +14,7 @@ from spanscore.cli import OK
 from spanscore.cli._asked_files import FileRuns, are_results
 from spanscore.cli._asked_serve import ServeRuns
 from spanscore.cli._http_client import base_url
-from spanscore.cli._parser import name_and_value
+from spanscore.cli._parser import add_header
 from spanscore.cli._run_tools import RunSource, RunTools
 from spanscore.errors import InputError, SpanscoreError
 from spanscore.recordings.sources import STDIN
@@ -47,14 +47,7 @@ def define(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--config", type=Path, metavar="FILE", help="the configuration for recordings (default: tool-call health)"
     )
-    parser.add_argument(
-        "--header",
-        action="append",
-        type=name_and_value,
-        default=[],
-        metavar="NAME=VALUE",
-        help="sent to the address: 'Authorization=Bearer TOKEN'",
-    )
+    add_header(parser, "sent to the address: 'Authorization=Bearer TOKEN'")
     parser.add_argument(
         "--no-content",
         action="store_true",
