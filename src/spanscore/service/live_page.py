@@ -61,7 +61,7 @@ class LivePage:
         passed = "No run failed" if runs else "Waiting for runs"
         told = {"headline": failed_for(table, rows) if rows else passed, "sentence": _sentence(held)}
         live = {"last": held.last, "ids": [run.id for run in runs], **told}
-        data = {"why": reasons_data(table, rows), "trace_url": self._trace_url, "live": live}
+        data = {"why": reasons_data(rows), "trace_url": self._trace_url, "live": live}
         values = {"title": "Live - spanscore", "verdict": "live", "reasons": [], "notes": [], **told}
         # The runs are bytes already, and may be many: they do not go through the template.
         before, behind = encoded(runs_page([_RUNS], data, **values)).split(_RUNS.encode())

@@ -165,7 +165,7 @@ function showList() {
 function showOne(reason) {
   history.pushState(null, "", location.href);
   const found = runs.filter((run) => run.reasons.some((each) => each.text === reason));
-  openRuns([found.reduce((one, other) => (other.start > one.start ? other : one))]);
+  openRuns([found.reduce((one, other) => (other.start >= one.start ? other : one))]);
 }
 
 // Opens runs where they stand in the list, and brings the first of them into the window.
