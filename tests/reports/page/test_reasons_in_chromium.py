@@ -153,6 +153,19 @@ def test_the_list_is_in_the_window(opened: Opened, at: str) -> None:
         expect(page.locator(place)).to_be_in_viewport()
 
 
+def test_a_part_of_a_reason_in_the_address_is_told(opened: Opened) -> None:
+    """It filters nothing; the page says so, and which reasons are near. The same holds for the other filters."""
+    page, _ = opened(some_runs(), NAMES, at="#reason=check_policy+failed")
+    told = 'This page offers no reason "check_policy failed", so it filters nothing. Near it: '
+
+    expect(page.locator("#unfound")).to_have_text(f"{told}health: check_policy failed: error.")
+    assert 3 == len(rows(page))
+    page.goto(f"{page.url.partition('#')[0]}#agent=nobody&verdict=failed")
+    expect(page.locator("#unfound")).to_have_text('This page offers no agent "nobody", so it filters nothing.')
+    page.goto(f"{page.url.partition('#')[0]}#agent=trainee")
+    expect(page.locator("#unfound")).to_have_text("")
+
+
 def test_a_failed_run_has_its_first_reason_in_its_row(opened: Opened) -> None:
     """Failed runs come first; of several reasons the others are counted."""
     page, _ = opened(some_runs(), NAMES)
