@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     tools = RunTools(source)
     offered = {tool.__name__: tool for tool in (tools.reasons, tools.runs, tools.run)}
 
-    class Server(MCPServer[Any]):
+    class CheckingServer(MCPServer[Any]):
         async def call_tool(self, name: str, arguments: dict[str, Any], *rest: Any, **more: Any) -> Any:
             try:
                 if name in offered:
@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         return told
 
-    server = Server(
+    server = CheckingServer(
         "spanscore", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING", subscriptions=False
     )
     reading = ToolAnnotations(read_only_hint=True, open_world_hint=False)
