@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from deadline import DEADLINE_S
 from spanscore import config
 from spanscore.model import Report
-from spanscore.service.listeners import GRPC, HTTP, PAGES
+from spanscore.service.exposure import GRPC, HTTP, PAGES
 from spanscore.service.service import Service
 
 ON_ANY_PORT = """

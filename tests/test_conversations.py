@@ -232,16 +232,16 @@ def test_reasons_name_the_turn(
     reports = [json.loads(each) for each in files["json"].read_text().splitlines()]
     (row,) = [json.loads(each) for each in files["reasons"].read_text().splitlines()]
 
-    assert (text, 2, second, 1, "one") == tuple(
+    assert (text, 2, third, 2, "two") == tuple(
         row[key] for key in ("reason", "runs", "trace_id", "turn", "conversation_id")
     )
     assert [[text], [text]] == [each["reasons"] for each in reports if each["verdict"] == "fail"]
     deviations = [each["outcomes"]["once"]["details"]["deviations"] for each in reports if each["verdict"] == "fail"]
     assert [(2, 1), (3, 2)] == [(row["call"], row["turn"]) for rows in deviations for row in rows]
     told = capsys.readouterr().out
-    assert "first in turn 2 of conversation one" in told
-    assert second in told.partition("first in turn")[0]
-    assert f"<br>first in turn 2 of conversation one | refund | `{second}` |" in files["markdown"].read_text()
+    assert "first in turn 3 of conversation two" in told
+    assert third in told.partition("first in turn")[0]
+    assert f"<br>first in turn 3 of conversation two | refund | `{third}` |" in files["markdown"].read_text()
     properties = files["junit"].read_text()
     for turn, trace_id in ((2, second), (3, third)):
         value = f'value="turn {turn}, trace {trace_id}"'
@@ -257,5 +257,5 @@ def test_a_reason_without_a_call_has_no_turn(recording: str, tmp_path: Path) -> 
     assert 1 == main(["score", recording, "--config", str(rules), "--reasons", str(reasons)])
     (row,) = [json.loads(each) for each in reasons.read_text().splitlines()]
 
-    assert (3, f"{3:032x}") == (row["runs"], row["trace_id"])
+    assert (3, f"{5:032x}") == (row["runs"], row["trace_id"])
     assert not {"turn", "conversation_id"} & row.keys()

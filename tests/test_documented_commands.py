@@ -26,6 +26,7 @@ from cli.recorded_runs import recorded
 from deadline import DEADLINE_S
 from integration import test_install
 from runs import test_golden_recipe
+from spanscore.receivers.sockets.bearer import BearerTokens
 
 ROOT = Path(__file__).parents[1]
 # The tutorial needs an agent framework: tests/integration/test_tutorial.py runs it.
@@ -235,6 +236,14 @@ def _explains(script: str, directory: Path) -> None:
     assert "call 1: get_weather(" in told
 
 
+def _makes_tokens(script: str, directory: Path) -> None:
+    assert (0, "", "") == finished(script, directory)
+    file = directory / "page-tokens.txt"
+    token = file.read_text(encoding="utf-8").strip()
+    assert (0o600, 64) == (file.stat().st_mode & 0o777, len(token))
+    assert BearerTokens(file).accept([f"Bearer {token}"])
+
+
 def _learns(script: str, directory: Path) -> None:
     status, told, complained = finished(script, directory)
     assert (0, "") == (status, complained)
@@ -257,6 +266,7 @@ RUNS = (
     ("spanscore record", _records),
     ("spanscore explain", _explains),
     ("spanscore learn", _learns),
+    ("(umask 077", _makes_tokens),
     ("export OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", _points_an_agent_there),
     ("export OTEL_EXPORTER_OTLP_HEADERS", _sends_a_token),
     ("curl", _asks_for_runs),

@@ -9,30 +9,43 @@ from typing import Any
 import pytest
 
 from spanscore.model import Score
-from spanscore.model.outcomes import Told
+from spanscore.model.outcomes import Told, Words
 
-TOLD = Told("1 of 2.", {"n": 1}, "plain")
-AT_ONCE = Score(0.5, False, *TOLD)  # noqa: FBT003 - as evaluators make them
+AT_ONCE = Score(0.5, False, "1 of 2.", {"n": 1}, "plain")  # noqa: FBT003 - as evaluators make them
 
 
-def later(asked: list[None]) -> Score:
+def later(asked: list[str]) -> Score:
     """Return a score that notes when it is asked for more than the value."""
 
     def tell() -> Told:
-        asked.append(None)
-        return TOLD
+        asked.append("details")
+        return Told({"n": 1}, words)
+
+    def words() -> Words:
+        asked.append("words")
+        return Words("1 of 2.", "plain")
 
     return Score.told_later(0.5, passed=False, tell=tell)
 
 
 def test_it_is_asked_once_and_not_for_the_value() -> None:
-    """The value and whether it passed are there; all else is found when it is looked at, once."""
-    asked: list[None] = []
+    """The value and whether it passed are there; details and texts are found when they are looked at, once."""
+    asked: list[str] = []
     score = later(asked)
     assert ((0.5, False), []) == ((score.value, score.passed), asked)
+    assert ({"n": 1}, ["details"]) == (score.details, asked)
 
-    assert TOLD == (score.explanation, score.details, score.without_content)
-    assert 1 == len(asked)
+    assert ("1 of 2.", "plain", {"n": 1}) == (score.explanation, score.without_content, score.details)
+    assert ["details", "words"] == asked
+
+
+def test_texts_come_with_details() -> None:
+    """If texts are looked at first, the details are made once as well."""
+    asked: list[str] = []
+    score = later(asked)
+
+    assert ("plain", "1 of 2.", {"n": 1}) == (score.without_content, score.explanation, score.details)
+    assert ["details", "words"] == asked
 
 
 @pytest.mark.parametrize(
@@ -53,7 +66,7 @@ def test_it_is_as_one_told_at_once(look: Any) -> None:
 
 def test_what_it_has_not_it_has_not() -> None:
     """A mistyped attribute is an error, and nothing is told for it."""
-    asked: list[None] = []
+    asked: list[str] = []
 
     with pytest.raises(AttributeError, match="explanatoin"):
         _ = later(asked).explanatoin  # type: ignore[attr-defined]
@@ -65,5 +78,5 @@ def test_what_fails_is_not_hidden() -> None:
     score = Score.told_later(0.5, passed=False, tell=Told)  # type: ignore[call-arg]
 
     for _ in range(2):
-        with pytest.raises(TypeError, match="explanation"):
+        with pytest.raises(TypeError, match="details"):
             _ = score.explanation

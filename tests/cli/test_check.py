@@ -43,6 +43,23 @@ def test_secrets_that_everybody_can_read_are_told(path: Path, capsys: pytest.Cap
     assert told.err.startswith(f"warning: {path} holds exporters.otlp.headers.x-api-key, and can be read by every user")
 
 
+def test_what_serve_refuses_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the words of `spanscore serve`: other machines could read runs without a token, and send without TLS."""
+    path = tmp_path / "open.yaml"
+    path.write_text(
+        "receivers: {otlp: {protocols: {grpc: {endpoint: '0.0.0.0:0'}}}}\n"
+        "exporters: {prometheus: {endpoint: '0.0.0.0:0'}}\npage: {runs: 5}\n"
+    )
+    assert 0 == main(["check", str(path)])
+    told = capsys.readouterr()
+    warnings = told.err.splitlines()
+    assert 2 == main(["serve", "--config", str(path)])
+    assert warnings[0].removeprefix("warning: `spanscore serve` does not start: ") in capsys.readouterr().err
+
+    assert told.out.startswith(f"{path}: valid, ")
+    assert ["receivers.otlp.protocols.grpc.endpoint", "page"] == [line.split(": ")[2] for line in warnings]
+
+
 def test_of_many_evaluators_the_first_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The line stays readable, and moves no cursor."""
     path = tmp_path / "many.yaml"

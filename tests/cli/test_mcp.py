@@ -100,7 +100,9 @@ def test_a_client_calls_every_tool(source: Callable[..., Any], tmp_path: Path, r
             run = json.loads(await answer("run", trace_id=found["runs"][0]["trace_id"]))
             assert (["refund", "check"], 3) == ([call["name"] for call in run["tool_calls"]], int(run["trace_id"], 16))
             assert "no run has a trace id that begins with ffff" in await refusal("run", trace_id="ffff")
-            assert "less than or equal to 50" in await refusal("runs", limit=51)
+            assert "limit: must be a whole number from 1 to 50, not 500" == await refusal("runs", limit=500)
+            assert "there is no argument 'agnet'; did you mean 'agent'?" == await refusal("runs", agnet="refund")
+            assert "agent: 'refnd' matches no run; there is refund" in await refusal("reasons", agent="refnd")
 
     with source(tmp_path, recording, config) as arguments:
         run_async(ask, *arguments)

@@ -18,7 +18,7 @@ from receivers.otlp_requests import corpus_lines
 from serving import ON_ANY_PORT, Running, eventually, serving
 from spanscore.cli._asked_files import FileRuns
 from spanscore.cli._asked_serve import ServeRuns
-from spanscore.cli._run_tools import MOST_BYTES, RunsFound, RunTools, WantedRuns
+from spanscore.cli._run_tools import MOST_BYTES, RunsFound, RunTools, WantedRuns, check_arguments
 from spanscore.errors import ConfigError, InputError
 from spanscore.service.recent_runs import RecentRuns
 
@@ -95,11 +95,56 @@ def test_runs_of_a_reason(tmp_path: Path, config: Path) -> None:
     assert [3, 2] == ids(tools.runs(reason=first["reason"])) == ids(tools.runs(first["reason"], "refund"))
     limited = tools.runs(first["reason"], limit=1)
     assert ([3], 2) == (ids(limited), json.loads(limited)["matching"])
-    assert [] == ids(tools.runs(agent="other")) == rows(tools.reasons("other"))
     assert rows(tools.reasons("refund")) == rows(tools.reasons())
     (run,) = json.loads(limited)["runs"]
     assert ["refund", "fail", [*LATE]] == [run[key] for key in ("agent", "verdict", "tool_calls")]
     assert first["reason"] in run["reasons"]
+
+
+def test_unknown_values_are_named_with_those_that_there_are(tmp_path: Path, config: Path) -> None:
+    """A value that no run has is a mistake of the caller; runs of a known agent may have no reason."""
+    tools = tools_of(record(tmp_path / "runs.jsonl", GOOD, LATE), config)
+    for ask in (tools.reasons, lambda agent: tools.runs(agent=agent)):
+        with pytest.raises(InputError, match=r"^agent: 'refnd' matches no run; there is refund$"):
+            ask("refnd")
+    reasons = [row["reason"] for row in rows(tools.reasons())]
+    with pytest.raises(
+        InputError, match=r"^reason: 'order: refund' matches no run; there is order: .*; the nearest is"
+    ):
+        tools.runs(reason="order: refund", agent="refund")
+    assert 2 == len(reasons)
+
+    fine = tools_of(record(tmp_path / "fine.jsonl", GOOD), config)
+    assert [] == rows(fine.reasons("refund"))
+    assert {"matching": 0, "runs": []} == json.loads(RunTools(Given()).runs(reason="a", agent="b"))
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "message"),
+    [
+        ("runs", {"limit": 500}, "limit: must be a whole number from 1 to 50, not 500"),
+        ("runs", {"limit": 0}, "limit: must be a whole number from 1 to 50, not 0"),
+        ("runs", {"limit": True}, "limit: must be a whole number from 1 to 50, not True"),
+        ("runs", {"limit": None}, "limit: must be a whole number from 1 to 50, not None"),
+        ("runs", {"agent": 5}, "agent: must be a text, not 5"),
+        ("runs", {"evaluator": "order"}, "there is no argument 'evaluator'; there is reason, agent, limit"),
+        ("reasons", {"agnet": "x"}, "there is no argument 'agnet'; did you mean 'agent'?"),
+        ("run", {}, "trace_id: must be given"),
+        ("run", {"trace_id": None}, "trace_id: must be a text, not None"),
+    ],
+)
+def test_wrong_arguments(tool: str, given: dict[str, Any], message: str) -> None:
+    """The answer says what is allowed."""
+    with pytest.raises(InputError) as caught:
+        check_arguments(getattr(RunTools(Given()), tool), given)
+
+    assert message == str(caught.value)
+
+
+@pytest.mark.parametrize("given", [{}, {"limit": 50}, {"limit": "7"}, {"reason": None, "agent": "a"}])
+def test_arguments_that_are_taken(given: dict[str, Any]) -> None:
+    """Models pass numbers as text, and null for what they leave out."""
+    check_arguments(RunTools(Given()).runs, given)
 
 
 def test_a_run_is_the_line_of_score(tmp_path: Path, config: Path) -> None:

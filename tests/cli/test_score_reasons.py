@@ -40,8 +40,8 @@ def test_the_table_is_before_the_runs(tmp_path: Path, config: Path) -> None:
     assert "3 of 4 runs failed, for 2 reasons" == head
     assert ["runs", "share", "reason", "agents", "such", "as"] == grid.split()
     assert [
-        f"2 50.0 % rules: refund breaks must_precede: check, refund refund {2:032x}",
-        f"2 50.0 % order: refund was called out of order refund {2:032x}",
+        f"2 50.0 % rules: refund breaks must_precede: check, refund refund {3:032x}",
+        f"2 50.0 % order: refund was called out of order refund {3:032x}",
         f"1 25.0 % rules: drop_all breaks forbidden: drop* refund {4:032x}",
     ] == [" ".join(line.split()) for line in table.splitlines()]
     assert "  order: refund" in table.splitlines()[1]
@@ -72,7 +72,7 @@ def test_files_have_the_same_table(tmp_path: Path, config: Path) -> None:
         "of": 4,
         "share": 0.5,
         "agents": ["refund"],
-        "trace_id": f"{2:032x}",
+        "trace_id": f"{3:032x}",
         "part_of": None,
         "errors": [],
         "since": None,
@@ -81,7 +81,7 @@ def test_files_have_the_same_table(tmp_path: Path, config: Path) -> None:
     assert [0, 1, 1, 0] == [part["failed"] for part in rows[0]["over_time"]]
     assert [None, late, None] == [row["part_of"] for row in rows]
     assert "\n**3 of 4 runs failed, for 2 reasons**\n\n| runs | share | reason | agents | such as |\n" in told
-    assert f"\n| 2 | 50.0 % | &emsp;order: refund was called out of order | refund | `{2:032x}` |\n" in told
+    assert f"\n| 2 | 50.0 % | &emsp;order: refund was called out of order | refund | `{3:032x}` |\n" in told
 
 
 def test_texts_of_errors_are_content(tmp_path: Path) -> None:

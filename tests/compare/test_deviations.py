@@ -9,7 +9,7 @@ import pytest
 from spanscore.compare.accounts import Account, scored
 from spanscore.compare.alignment import LIMIT, Aligned, whole
 from spanscore.compare.deviations import DETAILED, Deviation, Nth, among_equals, matching_words, of_alignment, unmet
-from spanscore.compare.differences import ABSENT, Difference
+from spanscore.compare.differences import ABSENT, Described, Difference
 from spanscore.model import Score, ToolCall
 
 SPAN_ID = bytes([7] * 8)
@@ -50,7 +50,22 @@ def at(kind: Any, *differences: Difference, **rest: Any) -> Deviation:
         (
             at("schema", Difference(("who", "secret"), "type: 'string'", 5, ("who", "*"))),
             "issue_refund.who.secret: type: 'string', got 5",
-            "issue_refund.who[\"*\"]: type: 'string'",
+            "issue_refund.who[\"*\"]: type: 'string', got a number (",
+        ),
+        (
+            at("arguments", Difference(("amount",), 40, "secret")),
+            'issue_refund.amount: expected 40, got "secret"',
+            "issue_refund.amount: expected a number, got a string (",
+        ),
+        (
+            at("arguments", Difference(("paid",), 1, actual=True)),
+            "issue_refund.paid: expected 1, got true",
+            "issue_refund.paid: expected a number, got a boolean (",
+        ),
+        (
+            at("arguments", Difference(("at",), Described("a date"), ["secret"])),
+            'issue_refund.at: expected a date, got ["secret"]',
+            "issue_refund.at: not the expected value (",
         ),
         (
             at("schema", Difference((), "'amount' is a required property", ABSENT)),

@@ -68,7 +68,7 @@ def test_is_bounded() -> None:
     ("difference", "words", "plain"),
     [
         (Difference(("a",), 40, 400), "expected 40, got 400", "not the expected value"),
-        (Difference(("a",), "40", 40), 'expected "40", got 40', "not the expected value"),
+        (Difference(("a",), "40", 40), 'expected "40", got 40', "expected a string, got a number"),
         (Difference(("a",), [1], ABSENT), "expected [1], got nothing", "missing"),
         (Difference(("a",), ABSENT, None), "not expected, got null", "unexpected key"),
     ],

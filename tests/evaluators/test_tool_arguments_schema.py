@@ -53,7 +53,7 @@ class TestValue:
             },
             without_content=(
                 "1 of 2 calls have arguments that are valid by their tool's schema. search.city: type: "
-                "'string' (call 2)."
+                "'string', got a number (call 2)."
             ),
         )
 

@@ -30,14 +30,27 @@ def told(table: ReasonTable) -> list[tuple[str, int, str | None]]:
 
 
 def test_rows_are_counts_of_runs() -> None:
-    """The most frequent first, of equal ones the first; with its share of all runs, and its first run."""
+    """The most frequent first, of equal ones the first; with its share of all runs, and its latest run."""
     table = counted("", "b", "a", "c", "cb", others=3)
 
     assert (8, 4) == (table.runs, table.failing)
     assert [("b", 2, None), ("c", 2, None), ("a", 1, None)] == told(table)
     first = table.rows()[0]
-    assert (0.25, ("refund",), f"{1:032x}") == (first.share, first.agents, first.trace_id)
+    assert (0.25, ("refund",), f"{4:032x}") == (first.share, first.agents, first.trace_id)
     assert [] == counted("", "").rows()
+
+
+def test_the_run_to_look_at_is_the_one_that_started_last() -> None:
+    """In whatever order runs come; of runs that started at once, or at an unknown time, the one that came last."""
+
+    def shown(*starts: int | None) -> int:
+        table = ReasonTable()
+        for number, start_ns in enumerate(starts, 1):
+            about = Trajectory(calls=(), trace_id=number.to_bytes(16, "big"), start_ns=start_ns)
+            table.add(report(e=failing("a"), about=about))
+        return int(table.rows()[0].trace_id, 16)
+
+    assert [2, 3, 2, 1] == [shown(5, 9, 7), shown(5, 9, 9), shown(None, None), shown(5, None)]
 
 
 @pytest.mark.parametrize(
@@ -109,7 +122,7 @@ def in_time(*, minutes: int, first_failing: int, start_ns: int = 1_700_000_000 *
 
 
 def test_since_when_a_reason_is_more_frequent() -> None:
-    """The change is in the interval; it is told with its day where the runs are of several days."""
+    """The change is in the interval, which has a date, and a second one if it ends on another day."""
     table = in_time(minutes=300, first_failing=200)
     (row,) = table.rows()
 
@@ -119,10 +132,11 @@ def test_since_when_a_reason_is_more_frequent() -> None:
     assert row.growth.begin_ns <= at_ns <= row.growth.end_ns
     since = {"ratio": None, "begin_unix_nano": row.growth.begin_ns, "end_unix_nano": row.growth.end_ns}
     assert since == row.as_json()["since"]
-    assert ("new since 11-15 01:26 to 11-15 01:33 UTC", True) == (since_when(table, row), table.spans_days)
-    assert "50 of 301 runs failed, for 1 reason. new since 11-15 01:26 to 11-15 01:33 UTC: e: a" == headline(
-        table, [row]
-    )
+    assert "new since 2023-11-15 01:26 to 01:33 UTC" == since_when(row)
+    told = "50 of 301 runs failed, for 1 reason. new since 2023-11-15 01:26 to 01:33 UTC: e: a"
+    assert told == headline(table, [row])
+    midnight = row.growth._replace(begin_ns=row.growth.begin_ns - 7_200 * 10**9)
+    assert "new since 2023-11-14 23:26 to 2023-11-15 01:33 UTC" == since_when(row._replace(growth=midnight))
 
 
 def test_what_did_not_change_has_no_time() -> None:
@@ -130,6 +144,5 @@ def test_what_did_not_change_has_no_time() -> None:
     table = in_time(minutes=300, first_failing=0)
     (row,) = table.rows()
 
-    assert (None, None, "") == (row.growth, row.as_json()["since"], since_when(table, row))
+    assert (None, None, "") == (row.growth, row.as_json()["since"], since_when(row))
     assert "150 of 301 runs failed, for 1 reason" == headline(table, [row])
-    assert not in_time(minutes=5, first_failing=9).spans_days

@@ -24,7 +24,7 @@ from spanscore.errors import ConfigError
 from spanscore.model import CloseReason
 from spanscore.otlp.clean_requests import chosen
 from spanscore.receivers.sockets.listening import ListenError
-from spanscore.service.listeners import GRPC, HTTP, PAGES
+from spanscore.service.exposure import GRPC, HTTP, PAGES
 from spanscore.service.service import Service
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"

@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 from receivers.h2_client import H2Client
 from sdk_spans import recorded_spans, sdk_spans
 from serving import DEADLINE_S, Running, serving
-from spanscore.service.listeners import GRPC, HTTP
+from spanscore.service.exposure import GRPC, HTTP
 
 SLOW = 200
 BATCHES = 5

@@ -34,7 +34,7 @@ from spanscore.receivers.intake.intake import Intake
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.live_engine import LiveEngine
 from spanscore.scoring.owner import Owner
-from spanscore.service.listeners import HTTP
+from spanscore.service.exposure import HTTP
 from spanscore.storage.compaction import UNFINISHED
 from spanscore.storage.directory import Directory, StorageError
 from spanscore.storage.durability import Durability, default_directory

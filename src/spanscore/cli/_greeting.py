@@ -11,7 +11,7 @@ from spanscore.contracts.plugins import is_built_in, origin
 from spanscore.receivers.kafka.settings import KafkaReceiver
 from spanscore.receivers.otlp import OtlpReceiver, ServerTls
 from spanscore.receivers.sockets.listening import Address
-from spanscore.service.listeners import GRPC, HTTP, PAGES
+from spanscore.service.exposure import GRPC, HTTP, PAGES
 from spanscore.storage.durability import default_directory
 
 _LOGS_PATH = "/v1/logs"

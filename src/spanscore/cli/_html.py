@@ -62,7 +62,7 @@ class HtmlPage:
             "notes": self._notes(),
         }
         data = {
-            "why": reasons_data(summary.why, rows),
+            "why": reasons_data(rows),
             "evaluators": [[cut(name), cut(tally.type)] for name, tally in summary.tallies.items()],
             "trace_url": self._trace_url,
         }

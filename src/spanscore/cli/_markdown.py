@@ -89,7 +89,7 @@ def _reasons(table: ReasonTable) -> Iterator[str]:
     yield from (f"**{headline(table, rows)}**", "", f"| {' | '.join(headings(table))} |", "|--:|--:|---|---|---|")
     for row in rows[:ROWS_SHOWN]:
         errors = "".join(f"<br>{runs}x {as_text(text)}" for text, runs in row.errors)
-        changed = f"<br>**{since_when(table, row)}**" if row.growth else ""
+        changed = f"<br>**{since_when(row)}**" if row.growth else ""
         turn = f"<br>{as_text(turn_of(row))}" if row.turn is not None else ""
         reason = f"{'&emsp;' if row.part_of else ''}{as_text(row.text)}{changed}{turn}{errors}"
         yield f"| {row.runs} | {share(row)} | {reason} | {as_text(agents(row))} | {code(row.trace_id)} |"

@@ -88,7 +88,17 @@ def path_ending(*suffixes: str) -> Callable[[str], Path]:
     return read
 
 
-def name_and_value(text: str) -> tuple[str, str]:
+def add_header(parser: argparse.ArgumentParser, use: str) -> None:
+    """Add the option `--header`, which can be given several times.
+
+    Args:
+        parser: of the command.
+        use: where the headers go.
+    """
+    parser.add_argument("--header", action="append", type=_name_and_value, default=[], metavar="NAME=VALUE", help=use)
+
+
+def _name_and_value(text: str) -> tuple[str, str]:
     """Read `NAME=VALUE`."""
     name, equals, value = text.partition("=")
     if not equals:

@@ -30,21 +30,18 @@ def counted(runs: int, conversations: int, kind: str = "") -> str:
 def headline(table: ReasonTable, rows: Sequence[ReasonRow]) -> str:
     """Return how many runs failed, for how many reasons, and the clearest change."""
     row = clearest(rows)
-    grown = "" if row is None else f". {since_when(table, row)}: {printable(row.text, MAX_LABEL_CHARS)}"
+    grown = "" if row is None else f". {since_when(row)}: {printable(row.text, MAX_LABEL_CHARS)}"
     return failed_for(table, rows) + grown
 
 
-def since_when(table: ReasonTable, row: ReasonRow) -> str:
+def since_when(row: ReasonRow) -> str:
     """Return since when how many times as many runs fail for a reason; empty if no change is found."""
     if row.growth is None:
         return ""
-    form = "%m-%d %H:%M" if table.spans_days else "%H:%M"
-    begin, end = (
-        datetime.fromtimestamp(time_ns // 10**9, UTC).strftime(form)
-        for time_ns in (row.growth.begin_ns, row.growth.end_ns)
-    )
+    begin, end = (datetime.fromtimestamp(time_ns // 10**9, UTC) for time_ns in (row.growth.begin_ns, row.growth.end_ns))
+    until = f"{end:%H:%M}" if begin.date() == end.date() else f"{end:%Y-%m-%d %H:%M}"
     times = "new" if row.growth.ratio is None else f"×{row.growth.ratio:.1f}"  # noqa: RUF001 - the sign of times
-    return f"{times} since {begin} to {end} UTC"
+    return f"{times} since {begin:%Y-%m-%d %H:%M} to {until} UTC"
 
 
 def over_time(row: ReasonRow) -> str:

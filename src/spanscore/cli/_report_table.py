@@ -227,7 +227,7 @@ def _reasons(table: ReasonTable, rows: Sequence[ReasonRow], id_width: int | None
     for row in rows[:ROWS_SHOWN]:
         indent = "  " if row.part_of else ""
         reason = Text(f"{indent}{printable(row.text, _SENTENCE_WIDTH)}")
-        if changed := since_when(table, row):
+        if changed := since_when(row):
             reason.append(f"\n{indent}  {over_time(row)}  ", style="dim").append(changed, style="bold red")
         if turn := turn_of(row):
             reason.append(f"\n{indent}  {turn}", style="dim")

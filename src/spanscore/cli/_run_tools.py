@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from inspect import signature
 from typing import Annotated, Any, Final, NamedTuple, Protocol, TypeAlias
 
 from annotated_types import Interval
 
+from spanscore.cli._selection import there_is
 from spanscore.errors import InputError
+from spanscore.messages.nearest import suggestion
 from spanscore.messages.printable import MAX_LABEL_CHARS, encodable, printable
 from spanscore.reports.bounded_line import LEFT_OUT_KEY, bounded
 from spanscore.reports.json_reports import bare_report, reasons_in
@@ -27,6 +30,7 @@ _REASONS_KEPT: Final = 5
 _MOST_OF_A_TRACE: Final = 10
 _RESERVED: Final = 100
 """Bytes for the ends of lines, and for the number of runs that are left out."""
+_LIMITS: Final = frozenset(map(str, range(1, _MOST_RUNS + 1)))
 _WIDEST: Final = 4
 """Bytes of a character."""
 _TRACE: Final = re.compile(r"[0-9a-f]{4,32}")
@@ -84,8 +88,8 @@ class RunTools:
         """List the reasons for which recorded runs of LLM agents failed, the most frequent first. Start here.
 
         Each row has: `reason` (the evaluator, and what was wrong), `runs` (how many runs failed for it) `of` (all
-        runs), `agents`, `trace_id` (one of these runs: pass it to `run`), `part_of` (a more frequent reason that at
-        least 90 % of these runs have as well: look at that one first), `errors` (the most frequent texts of errors),
+        runs), `agents`, `trace_id` (the latest of these runs: pass it to `run`), `part_of` (a more frequent reason that
+        at least 90 % of these runs have as well: look at that one first), `errors` (the most frequent texts of errors),
         and `since` (it became more frequent by this ratio at some time between `begin` and `end`; a ratio of null: no
         run failed for it before; null: no change was found).
 
@@ -93,7 +97,9 @@ class RunTools:
             agent: the exact name of an agent: only reasons for which runs of it failed. The numbers are of all agents.
         """
         found = self._source.ask(WantedRuns())
-        rows = (_reason(row) for row in found.reasons if not agent or agent in row.get("agents", ()))
+        rows = [_reason(row) for row in found.reasons if not agent or agent in row.get("agents", ())]
+        if agent and not rows:
+            self._need_agent(agent)
         return _fitting(found.told, "reasons", rows)
 
     def runs(self, reason: str | None = None, agent: str | None = None, limit: Limit = _USUAL_RUNS) -> str:
@@ -109,6 +115,10 @@ class RunTools:
             limit: the most rows, from 1 to 50.
         """
         found = self._source.ask(WantedRuns(reason=reason or None, agent=agent or None, limit=_MOST_ASKED))
+        if not found.matching and reason:
+            _need("reason", reason, [row["reason"] for row in found.reasons])
+        if not found.matching and agent:
+            self._need_agent(agent)
         rows = [_summary(run) for run in sorted(found.runs, key=_passes)[:limit]]
         return _fitting({"matching": found.matching}, "runs", rows)
 
@@ -141,6 +151,46 @@ class RunTools:
         if len(runs) > len(shown):
             lines.append(_encoded({LEFT_OUT_KEY: len(runs) - len(shown)}))
         return "\n".join(lines)
+
+    def _need_agent(self, agent: str) -> None:
+        """Raise InputError if there are runs, and none is of this agent."""
+        if not self._source.ask(WantedRuns(agent=agent)).matching:
+            found = self._source.ask(WantedRuns(limit=_MOST_ASKED))
+            failing = (name for row in found.reasons for name in row.get("agents", ()))
+            _need("agent", agent, [*failing, *(run["agent"] for run in found.runs if run.get("agent"))])
+
+
+def check_arguments(tool: Callable[..., str], given: Mapping[str, Any]) -> None:
+    """Check what a client passes to a tool, as the library's own message does not say it in our words.
+
+    Raises:
+        InputError: an argument is missing, unknown or wrong; the message names what is allowed.
+    """
+    known = signature(tool).parameters
+    for name in given:
+        if name not in known:
+            near = suggestion(name, known) or f"; there is {', '.join(known)}"
+            message = f"there is no argument {printable(name)!r}{near}"
+            raise InputError(message)
+    for name, parameter in known.items():
+        value = given.get(name, parameter.default)
+        if value is parameter.empty:
+            message = f"{name}: must be given"
+            raise InputError(message)
+        if name == "limit" and str(value) not in _LIMITS:
+            message = f"limit: must be a whole number from 1 to {_MOST_RUNS}, not {printable(str(value))}"
+            raise InputError(message)
+        if name != "limit" and not isinstance(value, str) and (value is not None or parameter.default is not None):
+            message = f"{name}: must be a text, not {printable(str(value))}"
+            raise InputError(message)
+
+
+def _need(name: str, wanted: str, known: Iterable[str]) -> None:
+    """Raise InputError if a value is not known, unless nothing is."""
+    values = dict.fromkeys(known)
+    if values and wanted not in values:
+        message = f"{name}: {printable(wanted, MAX_LABEL_CHARS)!r} matches no run; {there_is(wanted, values)}"
+        raise InputError(message)
 
 
 def _passes(run: Mapping[str, Any]) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final
 
 from spanscore.compare.globs import glob_matcher
 from spanscore.messages.nearest import nearest, suggestion
-from spanscore.messages.printable import printable
+from spanscore.messages.printable import MAX_LABEL_CHARS, printable
 from spanscore.model import Trajectory
 from spanscore.reports.cases import CASE_KEYS, Cases, case_of
 
@@ -155,14 +155,23 @@ class _Filter:
             yield f"{self.option} {printable(wanted)}: matches no run; {self._what_there_was(wanted)}"
 
     def _what_there_was(self, wanted: str) -> str:
-        if not self._seen:
-            return f"none has {self._noun}"
-        shown = nearest(wanted, self._seen, _SHOWN) or list(self._seen)[:_SHOWN]
-        others = len(self._seen) - len(shown)
-        more = f" and {others} more" if others else ""
-        near = nearest(wanted, shown, 1, _SIMILAR) if len(shown) > 1 else []
-        the_nearest = f"; the nearest is {printable(near[0])}" if near else ""
-        return f"there is {', '.join(map(printable, sorted(shown)))}{more}{the_nearest}"
+        return there_is(wanted, self._seen) if self._seen else f"none has {self._noun}"
+
+
+def there_is(wanted: str, known: Collection[str]) -> str:
+    """Return which values there are, for a message about one that no run has: the first ones, or those that are near.
+
+    Args:
+        wanted: the value that was asked for.
+        known: the values of the runs, at least one.
+    """
+    shown = nearest(wanted, known, _SHOWN) or list(known)[:_SHOWN]
+    others = len(known) - len(shown)
+    more = f" and {others} more" if others else ""
+    near = nearest(wanted, shown, 1, _SIMILAR) if len(shown) > 1 else []
+    the_nearest = f"; the nearest is {printable(near[0], MAX_LABEL_CHARS)}" if near else ""
+    listed = ", ".join(printable(each, MAX_LABEL_CHARS) for each in sorted(shown))
+    return f"there is {listed}{more}{the_nearest}"
 
 
 def _trace(text: str) -> str:

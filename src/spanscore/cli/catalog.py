@@ -15,11 +15,13 @@ from typing import Final
 from spanscore import config as configuration
 from spanscore.cli import OK
 from spanscore.cli._columns import side_by_side, width_of
+from spanscore.config import Config
 from spanscore.contracts.plugins import KINDS, Kind, names, origin
 from spanscore.errors import ConfigError
 from spanscore.messages.nearest import suggestion
 from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
+from spanscore.receivers.sockets.listening import ListenError
 
 _DOC_WIDTH: Final = 106
 _NARROWEST: Final = 20
@@ -57,14 +59,24 @@ def define(parser: argparse.ArgumentParser) -> None:
 
 def _check(arguments: argparse.Namespace) -> int:
     config = configuration.load(arguments.config)
-    config.for_serve()
-    for warning in config.doubts():
+    served = config.for_serve()
+    for warning in (*config.doubts(), *_refused(served)):
         print(f"warning: {warning}", file=sys.stderr)
     count = len(config.evaluators)
     named = ", ".join(f"{printable(each.name)} ({each.type})" for each in config.evaluators[:_EVALUATORS_SHOWN])
     more = f" and {count - _EVALUATORS_SHOWN} more" if count > _EVALUATORS_SHOWN else ""
     print(f"{arguments.config}: valid, {plural(count, 'evaluator')}: {named}{more}")
     return OK
+
+
+def _refused(config: Config) -> Iterator[str]:
+    """Yield why `spanscore serve` refuses to start without --insecure."""
+    from spanscore.service.exposure import exposures  # noqa: PLC0415 - brings the servers
+
+    try:
+        yield from (f"`spanscore serve` does not start: {each.refusal}" for each in exposures(config))
+    except ListenError:  # an address of the machine on which it will run
+        return
 
 
 def _list(arguments: argparse.Namespace) -> int:

@@ -84,7 +84,7 @@ class _Screen:
 
 
 async def _demo(*, keep: bool) -> int:
-    from spanscore.service.listeners import HTTP, PAGES  # noqa: PLC0415 - not before gRPC's variable is set
+    from spanscore.service.exposure import HTTP, PAGES  # noqa: PLC0415 - not before gRPC's variable is set
     from spanscore.service.service import Service  # noqa: PLC0415
 
     text = files("spanscore.cli.demo_agent").joinpath("spanscore.yaml").read_text(encoding="utf-8")

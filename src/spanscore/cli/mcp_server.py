@@ -14,8 +14,8 @@ from spanscore.cli import OK
 from spanscore.cli._asked_files import FileRuns, are_results
 from spanscore.cli._asked_serve import ServeRuns
 from spanscore.cli._http_client import base_url
-from spanscore.cli._parser import name_and_value
-from spanscore.cli._run_tools import RunSource, RunTools
+from spanscore.cli._parser import add_header
+from spanscore.cli._run_tools import RunSource, RunTools, check_arguments
 from spanscore.errors import InputError, SpanscoreError
 from spanscore.recordings.sources import STDIN
 
@@ -47,14 +47,7 @@ def define(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--config", type=Path, metavar="FILE", help="the configuration for recordings (default: tool-call health)"
     )
-    parser.add_argument(
-        "--header",
-        action="append",
-        type=name_and_value,
-        default=[],
-        metavar="NAME=VALUE",
-        help="sent to the address: 'Authorization=Bearer TOKEN'",
-    )
+    add_header(parser, "sent to the address: 'Authorization=Bearer TOKEN'")
     parser.add_argument(
         "--no-content",
         action="store_true",
@@ -81,6 +74,18 @@ def run(arguments: argparse.Namespace) -> int:
         message = "spanscore mcp needs the package mcp, 2.3 or later: pip install '.[mcp]' in a checkout of spanscore"
         raise InputError(message) from error
 
+    tools = RunTools(source)
+    offered = {tool.__name__: tool for tool in (tools.reasons, tools.runs, tools.run)}
+
+    class CheckingServer(MCPServer[Any]):
+        async def call_tool(self, name: str, arguments: dict[str, Any], *rest: Any, **more: Any) -> Any:
+            try:
+                if name in offered:
+                    check_arguments(offered[name], arguments)
+                return await super().call_tool(name, arguments, *rest, **more)
+            except SpanscoreError as error:
+                raise ToolError(str(error)) from error
+
     def telling(tool: Callable[..., str]) -> Callable[..., str]:
         @wraps(tool)
         def told(**asked: Any) -> str:
@@ -91,12 +96,11 @@ def run(arguments: argparse.Namespace) -> int:
 
         return told
 
-    server = MCPServer(
+    server = CheckingServer(
         "spanscore", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING", subscriptions=False
     )
-    tools = RunTools(source)
     reading = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    for tool in (tools.reasons, tools.runs, tools.run):
+    for tool in offered.values():
         server.add_tool(telling(tool), annotations=reading, structured_output=False)
     server.run()
     return OK

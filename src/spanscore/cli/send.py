@@ -20,7 +20,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from spanscore.cli import FAILED, OK
-from spanscore.cli._parser import name_and_value
+from spanscore.cli._parser import add_header
 from spanscore.cli._recordings import other_signals, problems_of, reading
 from spanscore.emitters.sending.client import (
     Accepted,
@@ -68,14 +68,7 @@ def define(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="a recording, a directory of recordings, or -")
     parser.add_argument("--endpoint", required=True, metavar="URL", help="such as http://localhost:4318")
     parser.add_argument("--protocol", choices=get_args(Protocol), default="http/protobuf", help="default: %(default)s")
-    parser.add_argument(
-        "--header",
-        action="append",
-        type=name_and_value,
-        default=[],
-        metavar="NAME=VALUE",
-        help="sent with every request",
-    )
+    add_header(parser, "sent with every request")
     parser.add_argument(
         "--ca-file",
         type=Path,

@@ -10,7 +10,7 @@ from spanscore.compare.alignment import LIMIT, Shortened
 from spanscore.compare.deviations import Deviation
 from spanscore.messages.alike import told_apart
 from spanscore.model import Score
-from spanscore.model.outcomes import MendedBy, Told
+from spanscore.model.outcomes import MendedBy, Told, Words
 
 _TOLD: Final = 3
 """The most deviations in an explanation."""
@@ -52,7 +52,8 @@ def scored(
         mended_by: as in Score.
     """
     if at_once:
-        return Score(value, passed, *_told(account(), passed), mended_by)
+        made = account()
+        return Score.told_later(value, passed, lambda: _told(made, passed), mended_by)
     return Score.told_later(value, passed, lambda: _told(account(), passed), mended_by)
 
 
@@ -67,10 +68,14 @@ def _told(account: Account, passed: bool) -> Told:  # noqa: FBT001 - as in Score
         if len(listed) < len(every):
             listed = Shortened(listed, lambda: [deviation.as_json() for deviation in every])
         details = {**details, "deviations": listed}
+    return Told(details, lambda: _words(account))
+
+
+def _words(account: Account) -> Words:
     if not account.deviations:
-        return Told(account.summary, details)
+        return Words(account.summary)
     full, plain = (_explanation(account, content=content) for content in (True, False))
-    return Told(full, details, None if plain == full else plain)
+    return Words(full, None if plain == full else plain)
 
 
 def _explanation(account: Account, *, content: bool) -> str:

@@ -12,7 +12,16 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
 
 from spanscore.compare.alignment import Aligned
-from spanscore.compare.differences import ABSENT, UNSHOWABLE, Difference, first_reason, json_text, path_text, shown
+from spanscore.compare.differences import (
+    ABSENT,
+    UNSHOWABLE,
+    Difference,
+    first_reason,
+    json_text,
+    json_type,
+    path_text,
+    shown,
+)
 from spanscore.compare.matching import positions
 from spanscore.compare.names import short
 from spanscore.messages.alike import apart, paths_apart
@@ -64,6 +73,8 @@ class Nth(NamedTuple):
 
 def among_equals(expected: Sequence[str]) -> Sequence[Nth | None]:
     """Return the place of each expected call among those of its name; None where it is the only one."""
+    if len(set(expected)) == len(expected):
+        return [None] * len(expected)
     totals, so_far = Counter(expected), Counter[str]()
     found: list[Nth | None] = []
     for name in expected:
@@ -188,9 +199,11 @@ class Deviation:
             if self.kind in {"schema", "provenance"}:
                 is_told = content and difference.actual is not ABSENT
                 path = difference.path if content else difference.path_without_content
-                rule, came = (
-                    apart(str(difference.expected), shown(difference.actual)) if is_told else (difference.expected, "")
-                )
+                rule, came = str(difference.expected), ""
+                if is_told:
+                    rule, came = apart(rule, shown(difference.actual))
+                elif rule.startswith("type: ") and difference.actual is not ABSENT:
+                    came = json_type(difference.actual) or ""
                 yield f"{path_text(subject, path)}: {rule}{came and f', got {came}'}"
             elif content:
                 yield f"{written}: {difference.words}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -23,6 +23,14 @@ _ALIKE: Final = 40
 _BEFORE: Final = 15
 _COMPARED: Final = 4 * _SHOWN
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
+_TYPES: Final[Mapping[type | tuple[type, ...], str]] = {
+    bool: "a boolean",  # before int, which it is in Python
+    (int, float): "a number",
+    str: "a string",
+    type(None): "null",
+    (list, tuple): "an array",
+    dict: "an object",
+}
 _PLAIN_STEP: Final = re.compile(r"[^\W\d]\w*|\d+")
 
 
@@ -64,10 +72,13 @@ class Difference(NamedTuple):
 
     @property
     def words_without_content(self) -> str:
-        """The difference in words without any value."""
+        """The difference in words without any value; if values are of different types, with the types."""
         if self.expected is ABSENT:
             return "unexpected key"
-        return "missing" if self.actual is ABSENT else "not the expected value"
+        if self.actual is ABSENT:
+            return "missing"
+        expected, actual = json_type(self.expected), json_type(self.actual)
+        return f"expected {expected}, got {actual}" if expected and expected != actual else "not the expected value"
 
     @property
     def path_without_content(self) -> tuple[str | int, ...]:
@@ -119,6 +130,13 @@ def first_reason(subject: str, found: Sequence[Difference], how: str | None = No
         how = "not expected" if first.expected is ABSENT else "other value"
     steps = (".*" if isinstance(step, int) or step == "*" else path_text("", (step,)) for step in known)
     return f"{subject}{''.join(steps)}: {how}"
+
+
+def json_type(value: Any) -> str | None:
+    """Return the type of a value of JSON, with its article: `a string`; None if it is none."""
+    if isinstance(value, Described):
+        return None
+    return next((name for kind, name in _TYPES.items() if isinstance(value, kind)), None)
 
 
 def json_text(value: Any) -> str:

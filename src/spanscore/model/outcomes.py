@@ -23,12 +23,19 @@ class MendedBy(enum.IntFlag):
     ANY = EARLIER | BETWEEN | LATER
 
 
-class Told(NamedTuple):
-    """The texts and details of a score, as in `Score`."""
+class Words(NamedTuple):
+    """The texts of a score, as in `Score`."""
 
     explanation: str
-    details: Mapping[str, Any]
     without_content: str | None = None
+
+
+class Told(NamedTuple):
+    """The details of a score, as in `Score`, and its texts."""
+
+    details: Mapping[str, Any]
+    words: Callable[[], Words]
+    """Returns the texts; called on first use of one of them, as metrics read details only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,7 @@ class Score:
     without_content: str | None = None
     mended_by: MendedBy = field(default=MendedBy.ANY, repr=False, compare=False)
     _tell: Callable[[], Told] | None = field(default=None, init=False, repr=False, compare=False)
+    _words: Callable[[], Words] | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
     def told_later(
@@ -63,7 +71,7 @@ class Score:
         tell: Callable[[], Told],
         mended_by: MendedBy = MendedBy.ANY,
     ) -> Self:
-        """Return a score whose explanation is made on first use, as it takes longer than the value.
+        """Return a score whose details and texts are made on first use, as they take longer than the value.
 
         Args:
             value: as above.
@@ -76,16 +84,23 @@ class Score:
         object.__setattr__(score, "passed", passed)
         object.__setattr__(score, "mended_by", mended_by)
         object.__setattr__(score, "_tell", tell)
+        object.__setattr__(score, "_words", None)
         return score
 
     if not TYPE_CHECKING:  # which would take any attribute for one of these
 
         def __getattr__(self, name: str) -> Any:
-            """Make the explanation on first use: Python calls this for missing attributes."""
-            if name in Told._fields and (tell := self._tell) is not None:
-                for each, told in zip(Told._fields, tell(), strict=True):
-                    object.__setattr__(self, each, told)
+            """Make the details or the texts on first use: Python calls this for missing attributes."""
+            is_text = name in Words._fields
+            if (is_text or name == "details") and (tell := self._tell) is not None:
+                details, words = tell()
+                object.__setattr__(self, "details", details)
+                object.__setattr__(self, "_words", words)
                 object.__setattr__(self, "_tell", None)
+            if is_text and (words := self._words) is not None:
+                for each, text in zip(Words._fields, words(), strict=True):
+                    object.__setattr__(self, each, text)
+                object.__setattr__(self, "_words", None)
             return object.__getattribute__(self, name)
 
 

@@ -20,7 +20,6 @@ _PART: Final = 0.9
 _MOST_TEXTS: Final = 100
 _TEXTS_SHOWN: Final = 3
 _TEXT_WIDTH: Final = 200
-_DAY_NS: Final = 86_400 * 10**9
 _LATEST_NS: Final = 2**63 - 1
 _DIGIT: Final = re.compile(r"\d")
 
@@ -35,7 +34,8 @@ class ReasonRow(NamedTuple):
     agents: tuple[str, ...]
     """The names of the agents of these runs, the most frequent first; empty if no run names one."""
     trace_id: str
-    """Of the first of these runs; if it is a conversation, of the turn of the call concerned, else of the last one."""
+    """Of the latest of these runs, by its start; if it is a conversation, of the turn of the call concerned, else of
+    the last one."""
     part_of: str | None = None
     """The first larger reason that has at least 90 % of these runs, too; of equal ones the one that came first."""
     errors: tuple[tuple[str, int], ...] = ()
@@ -45,7 +45,7 @@ class ReasonRow(NamedTuple):
     over_time: tuple[Bar, ...] = ()
     """The share of the runs that its evaluator scored, in parts of equally many; empty if no run has a time."""
     turn: int | None = None
-    """The index of this turn in its conversation; None if the first run is none, or if the reason is of no call."""
+    """The index of this turn in its conversation; None if the latest run is none, or if the reason is of no call."""
     conversation_id: str | None = None
     """Of this conversation."""
 
@@ -131,11 +131,6 @@ class ReasonTable:
         """The agent of each run and the evaluators that scored it, as a number."""
         self._numbers: Final[dict[tuple[str | None, frozenset[str]], int]] = {}
 
-    @property
-    def spans_days(self) -> bool:
-        """Whether the runs start on more than one day (UTC)."""
-        return len({start_ns // _DAY_NS for start_ns in self._starts if start_ns >= 0}) > 1
-
     def add(self, report: Report) -> None:
         """Count a run or a conversation."""
         self.count(CountedRun.of(report))
@@ -201,9 +196,10 @@ class ReasonTable:
         if counted is None:
             if len(self._counted) >= MOST_COUNTED:
                 return
-            counted = self._counted[reason.text] = _CountedReason(
-                reason.evaluator, trace_id, run.is_conversation, reason.turn, run.conversation_id
-            )
+            counted = self._counted[reason.text] = _CountedReason(reason.evaluator, run.is_conversation)
+        if self._starts[-1] >= counted.latest_ns:
+            counted.latest_ns, counted.trace_id = self._starts[-1], trace_id
+            counted.turn, counted.conversation_id = reason.turn, run.conversation_id
         counted.runs.append(len(self._starts) - 1)
         if run.agent:
             counted.agents[run.agent] += 1
@@ -216,11 +212,12 @@ class _CountedReason:
     """The runs of a reason."""
 
     evaluator: str
-    trace_id: str
-    """This and the next three are of the first run."""
     of_conversations: bool
-    turn: int | None
-    conversation_id: str | None
+    latest_ns: int = -1
+    """The start of the latest run; the next three are of this run. -1 if it is unknown."""
+    trace_id: str = ""
+    turn: int | None = None
+    conversation_id: str | None = None
     runs: array[int] = field(default_factory=lambda: array("I"))
     agents: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final, Protocol
 from urllib.parse import urlsplit
 
-from spanscore.config import Config, Endpoint
+from spanscore.config import Config
 from spanscore.contracts import Receiver
 from spanscore.contracts.plugins import find
 from spanscore.emitters.otlp import OtlpExporter
@@ -20,19 +20,16 @@ from spanscore.errors import ConfigError
 from spanscore.receivers.intake.admission import Admission
 from spanscore.receivers.intake.door import Door
 from spanscore.receivers.intake.intake import Intake
-from spanscore.receivers.otlp import OtlpReceiver, listed
+from spanscore.receivers.otlp import OtlpReceiver
 from spanscore.receivers.otlp.over_grpc import OtlpGrpc
 from spanscore.receivers.otlp.over_http import OtlpHttp
 from spanscore.receivers.sockets.bearer import BearerTokens
 from spanscore.receivers.sockets.listening import Address, ListenError, resolved
-from spanscore.receivers.sockets.tls import Tls
+from spanscore.service.exposure import GRPC, HTTP, PAGES, addresses_of, exposures
 from spanscore.service.live_page import LivePage
 from spanscore.service.page_readers import PageReaders
 from spanscore.service.pages import Page, Pages, Readiness
 
-GRPC: Final = "receivers.otlp.protocols.grpc.endpoint"
-HTTP: Final = "receivers.otlp.protocols.http.endpoint"
-PAGES: Final = "exporters.prometheus.endpoint"
 _ENDPOINT: Final = "exporters.otlp.endpoint"
 _LOOP: Final = f"{_ENDPOINT}: spanscore itself listens there; name the receiver that spans and scores are to go on to"
 
@@ -97,9 +94,13 @@ class Listeners:
     def __init__(self, config: Config, front: Front, *, insecure: bool = False) -> None:
         self.addresses: Final[dict[str, list[Address]]] = {}
         """The addresses, by configuration key."""
-        self._receivers = list(_receivers(config, front, insecure=insecure))
+        for exposure in exposures(config):
+            if not insecure:
+                raise ConfigError(exposure.refusal)
+            _log.warning("%s", exposure.warning)
+        self._receivers = list(_receivers(config, front))
         self._receivers += _plugged(config, front)
-        self._pages = list(_pages(config, front, insecure=insecure))
+        self._pages = list(_pages(config, front))
 
     async def start(self) -> None:
         """Listen on everything.
@@ -159,22 +160,20 @@ def check_target(config: Config, listening: Iterable[Sequence[Address]]) -> None
         raise ConfigError(_LOOP)
 
 
-def _receivers(config: Config, front: Front, *, insecure: bool) -> Iterator[_ListeningServer]:
+def _receivers(config: Config, front: Front) -> Iterator[_ListeningServer]:
     otlp = config.of(OtlpReceiver)
     if otlp is None:
         return
     tokens = BearerTokens(otlp.auth.bearer_token_file) if otlp.auth is not None else None
     over_grpc, over_http = otlp.protocols.grpc, otlp.protocols.http
     if over_grpc is not None:
-        addresses, tls = _addresses(over_grpc.endpoint, GRPC), over_grpc.tls.files if over_grpc.tls else None
-        _check_exposure(addresses, GRPC, tls, tokens, insecure=insecure)
+        addresses, tls = addresses_of(over_grpc.endpoint, GRPC), over_grpc.tls.files if over_grpc.tls else None
         size = over_grpc.max_recv_msg_size_mib * _MIB
         grpc = OtlpGrpc(front.intake, front.admission, max_request_size=size, tokens=tokens)
         listen = partial(grpc.listen, addresses, GRPC, tls)
         yield _ListeningServer(GRPC, grpc, listen, grpc.trouble, grpc.tell_health)
     if over_http is not None:
-        addresses, tls = _addresses(over_http.endpoint, HTTP), over_http.tls.files if over_http.tls else None
-        _check_exposure(addresses, HTTP, tls, tokens, insecure=insecure)
+        addresses, tls = addresses_of(over_http.endpoint, HTTP), over_http.tls.files if over_http.tls else None
         http = OtlpHttp(front.intake, front.admission, over_http, tokens)
         yield _ListeningServer(HTTP, http, partial(http.listen, addresses, HTTP, tls), http.trouble, refuse=http.refuse)
 
@@ -192,18 +191,16 @@ def _plugged(config: Config, front: Front) -> Iterator[_ListeningServer]:
             yield _ListeningServer(key, _Plugged(key, receiver))
 
 
-def _pages(config: Config, front: Front, *, insecure: bool) -> Iterator[_ListeningServer]:
+def _pages(config: Config, front: Front) -> Iterator[_ListeningServer]:
     prometheus = config.of(PrometheusExporter)
     if prometheus is not None and front.metrics is not None:
-        addresses = _addresses(prometheus.endpoint, PAGES)
+        addresses = addresses_of(prometheus.endpoint, PAGES)
         exposed = [str(address) for address in addresses if not address.is_loopback]
         if exposed:
             _log.warning("%s: other machines can read the metrics at %s", PAGES, ", ".join(exposed))
         live = front.live if config.page_runs(is_loopback=not exposed) else None
         file = config.page.bearer_token_file
         tokens = BearerTokens(file) if file is not None else None
-        if exposed and live is not None and tokens is None:
-            _check_open_page(", ".join(exposed), insecure=insecure)
         if tokens is not None and live is None:
             _log.warning("page.bearer_token_file has no effect: there is no page; 'page.runs' switches it on")
         names = [prometheus.endpoint.host, *config.page.hosts]
@@ -236,36 +233,3 @@ class _Plugged:
                 await self._receiver.stop(grace_s)
         except Exception:  # noqa: BLE001 - a plug-in's own code runs, and the others are to be stopped too
             _log.exception("%s: could not be stopped", self._key)
-
-
-def _addresses(endpoints: Endpoint | Sequence[Endpoint], key: str) -> list[Address]:
-    found = [address for endpoint in listed(endpoints) for address in resolved(endpoint.host, endpoint.port, key)]
-    return list(dict.fromkeys(found))
-
-
-def _check_open_page(exposed: str, *, insecure: bool) -> None:
-    """Refuse a page without a token that other machines reach, except with --insecure."""
-    if not insecure:
-        message = (
-            f"page: {exposed} can be reached from other machines: configure 'bearer_token_file', or 'runs: 0' for no "
-            f"page - or start with --insecure, where the network itself keeps others out"
-        )
-        raise ConfigError(message)
-    _log.warning("page: other machines can read the last runs at %s without a token", exposed)
-
-
-def _check_exposure(
-    addresses: Sequence[Address], key: str, tls: Tls | None, tokens: BearerTokens | None, *, insecure: bool
-) -> None:
-    exposed = ", ".join(str(address) for address in addresses if not address.is_loopback)
-    if not exposed or (tls is not None and (tokens is not None or tls.client_ca_file is not None)):
-        return
-    if not insecure:
-        message = (
-            f"{key}: {exposed} can be reached from other machines: configure 'tls', and 'auth' or "
-            f"'tls.client_ca_file' - or start with --insecure, where the network itself keeps others out"
-        )
-        raise ConfigError(message)
-    is_known = tokens is not None or (tls is not None and tls.client_ca_file is not None)
-    missing = " and ".join([*([] if tls is not None else ["TLS"]), *([] if is_known else ["authentication"])])
-    _log.warning("%s: other machines can send to %s without %s", key, exposed, missing)

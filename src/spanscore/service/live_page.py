@@ -18,7 +18,7 @@ from spanscore.reports.reason_table import ReasonTable
 from spanscore.reports.reason_words import failed_for
 from spanscore.service.live_runs import LiveRuns
 from spanscore.service.page_access import HEADERS
-from spanscore.service.recent_runs import HeldRuns, RecentRuns
+from spanscore.service.recent_runs import MOST_PER_S, HeldRuns, RecentRuns
 from spanscore.service.renewed import PAUSE_S, Renewed
 
 _RUNS: Final = "\0"
@@ -61,7 +61,7 @@ class LivePage:
         passed = "No run failed" if runs else "Waiting for runs"
         told = {"headline": failed_for(table, rows) if rows else passed, "sentence": _sentence(held)}
         live = {"last": held.last, "ids": [run.id for run in runs], **told}
-        data = {"why": reasons_data(table, rows), "trace_url": self._trace_url, "live": live}
+        data = {"why": reasons_data(rows), "trace_url": self._trace_url, "live": live}
         values = {"title": "Live - spanscore", "verdict": "live", "reasons": [], "notes": [], **told}
         # The runs are bytes already, and may be many: they do not go through the template.
         before, behind = encoded(runs_page([_RUNS], data, **values)).split(_RUNS.encode())
@@ -75,5 +75,5 @@ def _sentence(held: HeldRuns) -> str:
     conversations = sum(run.counted.is_conversation for run in held.runs)
     more = f" and {plural(conversations, 'conversation')}" if conversations else ""
     runs = f"The last {plural(len(held.runs) - conversations, 'run')}{more}" if held.runs else "No run"
-    fast = f"; {plural(held.skipped, 'run')} came faster than they can be shown" if held.skipped else ""
+    fast = f"; not shown: {plural(held.skipped, 'run')}, faster than {MOST_PER_S} a second" if held.skipped else ""
     return f"{runs}, since {since:{form}} UTC{fast}."

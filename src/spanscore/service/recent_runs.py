@@ -22,7 +22,9 @@ from spanscore.reports.reason_table import CountedRun
 
 _WAITING: Final = 64
 """The most reports that wait to be written as text. If more come, the oldest are dropped."""
-_PACE_S: Final = 1 / 80
+MOST_PER_S: Final = 80
+"""Runs that are shown in a second; further ones are only counted."""
+_PACE_S: Final = 1 / MOST_PER_S
 """Between two reports. Writing one takes about 0.4 ms: a few hundredths of a core, however much is scored."""
 _RUN_BYTES: Final = 64 * 1024
 _RUN: Final = PageBudget(failed=_RUN_BYTES, others=_RUN_BYTES, bare=_RUN_BYTES, told=_RUN_BYTES, reasons=_RUN_BYTES)

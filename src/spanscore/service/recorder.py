@@ -21,7 +21,8 @@ from spanscore.recordings.writer import RecordingWriter
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.live_engine import LiveEngine
 from spanscore.scoring.owner import Owner
-from spanscore.service.listeners import GRPC, HTTP, Front, Listeners
+from spanscore.service.exposure import GRPC, HTTP
+from spanscore.service.listeners import Front, Listeners
 
 _log: Final = logging.getLogger(__name__)
 

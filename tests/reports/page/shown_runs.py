@@ -78,7 +78,7 @@ def page_of(
     for report in reports:
         table.add(report)
     told = {"title": "Runs", "verdict": "failed", "headline": "Failed", "sentence": "Some failed."}
-    why = {"why": reasons_data(table, table.rows())}
+    why = {"why": reasons_data(table.rows())}
     return runs_page(
         [batch_of(reports, names)], {**why, **(data or {})}, **{**told, "reasons": [], "notes": [], **values}
     )

@@ -111,7 +111,7 @@ def test_without_content_nothing_of_it_is_in_the_page() -> None:
         value=0.0,
         passed=False,
         explanation="SECRET-7",
-        details={"deviations": [row, {**row, "path": "a"}]},
+        details={"deviations": [{**row, "tool": "issue_refund", "reason": "issue_refund.iban: other value"}, row]},
         without_content="wrong arguments",
     )
     told = scored(report, a=score, b=Failed("ValueError", "SECRET-8"))
@@ -120,7 +120,7 @@ def test_without_content_nothing_of_it_is_in_the_page() -> None:
     (run,) = read([told])
     assert "SECRET" not in text
     assert (run["story"]["content"], run["story"]["calls"][1][-1]) == (1, "error")
-    assert [(0, "a", "other arguments")] == run["story"]["marks"][:1]
+    assert [(0, "a", "iban: other value"), (0, "a", "other arguments")] == run["story"]["marks"][:2]
     assert "SECRET-1" in batch_of([replace(told, tool_content=True)])
 
 

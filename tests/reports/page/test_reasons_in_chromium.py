@@ -79,10 +79,8 @@ def test_each_reason_has_a_row(opened: Opened) -> None:
 
     told = [" ".join(text.split()) for text in row.locator("> *").all_inner_texts()]
     assert ["64 32.0 %", f"{SKIPPED} refund-agent", ""] == told[:3]
-    assert "2.6 since 14:14 to 14:15 UTC" == told[3][1:]
-    assert (
-        page.locator("#growth").inner_text().startswith("Since 14:14 to 14:15 UTC: golden: issue_refund was called in ")
-    )
+    assert "2.6 since 2026-09-21 14:14 to 14:15 UTC" == told[3][1:]
+    assert page.locator("#growth").inner_text().startswith("Since 2026-09-21 14:14 to 14:15 UTC: golden: ")
     assert ["show one", "all 64"] == row.get_by_role("button").all_inner_texts()
     titles = row.locator("svg title").all_text_contents()
     assert (24, "2026-09-21 14:13 to 14:13 UTC: 1 of 8 runs (12.5 %)") == (len(titles), titles[0])
@@ -153,6 +151,19 @@ def test_the_list_is_in_the_window(opened: Opened, at: str) -> None:
 
     for place in ("#runs-title", "#filters", "#unfound" if at == "#unknown" else "#count"):
         expect(page.locator(place)).to_be_in_viewport()
+
+
+def test_a_part_of_a_reason_in_the_address_is_told(opened: Opened) -> None:
+    """It filters nothing; the page says so, and which reasons are near. The same holds for the other filters."""
+    page, _ = opened(some_runs(), NAMES, at="#reason=check_policy+failed")
+    told = 'This page offers no reason "check_policy failed", so it filters nothing. Near it: '
+
+    expect(page.locator("#unfound")).to_have_text(f"{told}health: check_policy failed: error.")
+    assert 3 == len(rows(page))
+    page.goto(f"{page.url.partition('#')[0]}#agent=nobody&verdict=failed")
+    expect(page.locator("#unfound")).to_have_text('This page offers no agent "nobody", so it filters nothing.')
+    page.goto(f"{page.url.partition('#')[0]}#agent=trainee")
+    expect(page.locator("#unfound")).to_have_text("")
 
 
 def test_a_failed_run_has_its_first_reason_in_its_row(opened: Opened) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,14 @@ from spanscore.model import Evaluation, Report
 pytestmark = pytest.mark.browser
 
 MANY = 10_000
+TEXT_BOX = (
+    "(tick) => { const r = document.createRange(); r.selectNodeContents(tick); return r.getBoundingClientRect() }"
+)
+RING_AND_ID = """() => {
+  const name = document.activeElement, style = getComputedStyle(name), box = name.getBoundingClientRect();
+  const id = name.parentElement.querySelector(".short").getBoundingClientRect();
+  return [parseFloat(style.outlineWidth) + parseFloat(style.outlineOffset), id.left - box.right];
+}"""
 BODY = "getComputedStyle(document.body).backgroundColor"
 
 
@@ -330,3 +339,21 @@ def test_ten_thousand_runs(opened: Opened, tmp_path: Path) -> None:
         page.locator("#count").inner_text(),
         page.locator("tr.row").count(),
     )
+
+
+@pytest.mark.parametrize("width", [390, 800, 1440])
+def test_nothing_lies_over_the_axis_or_the_id(opened: Opened, width: int) -> None:
+    """The times of a run of many minutes stand apart, and the ring of a run with the focus leaves its id free."""
+    run = report_of(1, *EXPECTED)
+    calls = tuple(replace(call, end_ns=call.start_ns + 950 * 10**9) for call in run.trajectory.calls)
+    long = replace(run.trajectory, calls=calls)
+    size, at = {"width": width, "height": 900}, f"#{run.trajectory.trace_id.hex()}"
+    page, _ = opened([replace(run, trajectory=long)], ["long"], at=at, viewport=size)
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Tab")
+
+    ticks = [each.evaluate(TEXT_BOX) for each in page.locator(".ticks span:visible").all()]
+    assert len(ticks) == (3 if width == 390 else 5)
+    assert all(one["right"] < other["left"] for one, other in pairwise(ticks))
+    ring, free = page.evaluate(RING_AND_ID)
+    assert 0 < ring <= free

@@ -15,6 +15,16 @@ function idOf(key) {
   return runs.filter((run) => run.trace === trace).length > 1 ? key : trace;
 }
 
+// Says that the page offers no such value of a filter, which then filters nothing, and which values have or are a part of it.
+function unfound(name, value) {
+  if (!(name in FILTERS) || value === undefined || control(name).value === (name === "agent" ? `=${value}` : value)) return "";
+  const offered = [...control(name).options].filter((each) => each.value).map((each) => each.textContent);
+  const [sought, ...texts] = [value, ...offered].map((text) => text.toLowerCase());
+  const near = offered.filter((_, place) => sought && (texts[place].includes(sought) || sought.includes(texts[place]))).slice(0, 3);
+  const others = near.length ? ` Near it: ${near.join("; ")}.` : "";
+  return `This page offers no ${name} "${visible(value)}", so it filters nothing.${others}`;
+}
+
 // Reads `#verdict=failed&run=ID`, or only the id of a trace or its beginning.
 function readAddress() {
   const text = location.hash.slice(1).replace(/(%20|\+)+$/, "");
@@ -28,8 +38,10 @@ function readAddress() {
   const [trace, span = "", kind] = (run || "").toLowerCase().split("-");
   const found = trace ? runs.filter((each) => each.trace.startsWith(trace) && each.span.startsWith(span) && (!kind || each.key.endsWith(kind))) : [];
   const traces = new Set(found.map((each) => each.trace)).size;
-  if (traces === 1) return openRuns(found);
+  const unknown = Object.entries({ ...values, agent }).map(([name, value]) => unfound(name, value)).filter(Boolean);
+  if (traces === 1 && !unknown.length) return openRuns(found);
   showRuns();
   if (text) showList();
+  if (unknown.length) return say("unfound", unknown.join(" "));
   if (run) say("unfound", traces ? `The ids of ${counted(traces)} traces begin with ${trace}.` : `No run on this page has the id ${run}.`);
 }

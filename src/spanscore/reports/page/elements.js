@@ -38,7 +38,8 @@ function button(text, attributes, pressed) {
   return made;
 }
 
-const counted = (number) => number.toLocaleString("en-US");
+const NUMBERS = new Intl.NumberFormat("en-US");
+const counted = (number) => NUMBERS.format(number);
 const plural = (number, noun) => `${counted(number)} ${noun}${number === 1 ? "" : "s"}`;
 const tenths = (share) => Math.min(99.9, Math.max(0.1, Math.round(share * 1000) / 10)).toFixed(1); // neither none nor all
 const percent = (share) => (share === null ? "-" : `${share === 0 || share === 1 ? share * 100 : tenths(share)} %`);

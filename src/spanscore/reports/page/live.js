@@ -45,7 +45,7 @@ function showNewest() {
   if (isSame) return;
   const known = new Map(shown.live.ids.map((id, at) => [id, runs[at]]));
   const kept = runs.filter((run) => opened.has(run.key));
-  runs = newest.batches.map((batch, at) => known.get(newest.live.ids[at]) || runOf(batch, batch.runs[0]));
+  runs = newest.batches.map((batch, at) => known.get(newest.live.ids[at]) || new Run(batch, batch.runs[0]));
   const held = new Set(runs.map((run) => run.key));
   for (const run of kept) if (!held.has(run.key)) runs.push(Object.assign(run, { isKept: true }));
   shown = newest;

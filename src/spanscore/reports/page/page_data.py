@@ -13,7 +13,7 @@ from spanscore.reports.page.story import cut, story
 from spanscore.reports.page.strings import Strings
 from spanscore.reports.reasons import reasons
 
-SCRIPTS: Final = ("elements.js", "summary.js", "reasons.js", "trajectory.js", "address.js", "runs.js")
+SCRIPTS: Final = ("elements.js", "summary.js", "reasons.js", "trajectory.js", "address.js", "run.js", "runs.js")
 LIVE_SCRIPTS: Final = (*SCRIPTS, "live.js")
 
 _MIB: Final = 2**20

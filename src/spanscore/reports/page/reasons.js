@@ -2,7 +2,7 @@
 
 const BAR = { width: 5, height: 26 };
 
-function showReasons({ rows, more, clearest, days }, { all, one }) {
+function showReasons({ rows, more, clearest }, { all, one }) {
   const heads = [["runs", "number"], ["reason"], ["over time"], ...(clearest ? [["since"]] : []), ["runs to show"]];
   const made = rows.map(([text, number, agents, isPart, errors, change, bars, of]) =>
     element(
@@ -16,7 +16,7 @@ function showReasons({ rows, more, clearest, days }, { all, one }) {
         errors.map(([error, count]) => element("div", { class: "example" }, named(error), ` (${plural(count, "run")})`)),
       ),
       element("td", {}, overTime(bars, change && change[1])),
-      clearest ? element("td", { class: "grown" }, change ? `${times(change)} ${since(change, days)}` : "") : null,
+      clearest ? element("td", { class: "grown" }, change ? `${times(change)} ${since(change)}` : "") : null,
       element(
         "td",
         { class: "press nowrap" },
@@ -30,16 +30,20 @@ function showReasons({ rows, more, clearest, days }, { all, one }) {
     const others = runs.filter((run) => run.reasons.some((reason) => !known.has(reason.text))).length;
     made.push(element("tr", {}, element("td", { colspan: heads.length }, `… and ${plural(more, "more reason")}, of ${plural(others, "run")}`)));
   }
-  say("growth", clearest ? `S${since(clearest[5], days).slice(1)}: ${visible(clearest[0])} (${times(clearest[5])})` : "");
+  say("growth", clearest ? `S${since(clearest[5]).slice(1)}: ${visible(clearest[0])} (${times(clearest[5])})` : "");
   document.getElementById("why").hidden = !rows.length;
   fill("reasons", rows.length ? [table("Why runs failed", heads, made)] : []);
 }
 
 const times = ([ratio]) => (ratio === null ? "new" : `×${ratio.toFixed(1)}`);
 
-function since([, ...ends], days) {
-  const [begin, end] = ends.map((each) => moment(each).slice(days ? 5 : 11, 16));
-  return `since ${begin} to ${end} UTC`;
+const since = ([, begin, end]) => `since ${between(begin, end)}`;
+
+// The date stands before the second time only if it is another one.
+function between(...ends) {
+  const [begin, end] = ends.map((each) => moment(each).slice(0, 16));
+  const isSameDay = begin.slice(0, 10) === end.slice(0, 10);
+  return `${begin} to ${isSameDay ? end.slice(11) : end} UTC`;
 }
 
 function overTime(bars, grown) {
@@ -48,7 +52,7 @@ function overTime(bars, grown) {
   if (!most) return null;
   const drawn = bars.map(([begin, end, all, failed], place) => {
     const height = failed ? Math.max(2, (shares[place] / most) * BAR.height) : 0;
-    const told = `${moment(begin).slice(0, 16)} to ${moment(end).slice(11, 16)} UTC: ${counted(failed)} of ${plural(all, "run")} (${percent(shares[place])})`;
+    const told = `${between(begin, end)}: ${counted(failed)} of ${plural(all, "run")} (${percent(shares[place])})`;
     const x = place * (BAR.width + 1);
     return drawing(
       "g",

@@ -5,31 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from spanscore.reports.reason_table import ReasonRow, ReasonTable
+from spanscore.reports.reason_table import ReasonRow
 from spanscore.reports.reason_words import agents, clearest
 
 MOST_ROWS: Final = 200
 """Further reasons are one row."""
 
 
-def reasons_data(table: ReasonTable, rows: Sequence[ReasonRow]) -> dict[str, Any]:
-    """Return `{"rows": [row, ...], "more": reasons without a row, "clearest": row or null, "days": bool}`.
+def reasons_data(rows: Sequence[ReasonRow]) -> dict[str, Any]:
+    """Return `{"rows": [row, ...], "more": reasons without a row, "clearest": row or null}`.
 
     A row is `[reason, runs, agents, whether it is part of another one, [[text of an error, runs], ...], change or null,
     bars, number of all runs or conversations]`, a change `[ratio or null, begin, end]`, a bar
-    `[begin, end, runs, failed runs]`; times are in ms since the epoch. `days` is whether the runs start on more than
-    one day.
+    `[begin, end, runs, failed runs]`; times are in ms since the epoch.
 
     Args:
-        table: the runs.
-        rows: its rows.
+        rows: of the table of reasons.
     """
     grown = clearest(rows)
     return {
         "rows": [_row(row) for row in rows[:MOST_ROWS]],
         "more": max(0, len(rows) - MOST_ROWS),
         "clearest": None if grown is None else _row(grown),
-        "days": table.spans_days,
     }
 
 

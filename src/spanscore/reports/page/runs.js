@@ -1,85 +1,11 @@
-// The table of runs, which is filtered, sorted and turned like pages; a run is read whole only when it is opened.
+// The table of runs, which is filtered, sorted and turned like pages.
 
-const VERDICTS = ["passed", "failed", "unchecked"];
+const SEVEREST = ["failed", "unchecked", "passed"];
 const VERDICT_WORDS = { passed: "passed", failed: "failed", unchecked: "not evaluated" };
-const STATUSES = ["passed", "failed", "skipped", "errors", "measured", "unmeasured"];
-const CALL_STATUSES = ["ok", "arguments", "wrong", "missing", "extra", "order", "ignored", "folded", "cut"];
 const PAGE = 100;
-const BRIEF = 120;
-
-// What stands in the data: texts by their index in the strings of their batch, of which the first is the empty one.
-function runOf({ strings }, [trace, span, verdict, agent, service, start, duration, calls, errors, outcomes, conversation, incomplete, revision, turns, reasons, story, name]) {
-  const run = {
-    key: `${trace}-${span}-${turns ? "c" : "r"}`, // a conversation has the ids of its last turn
-    trace,
-    span,
-    name: strings[name],
-    verdict: VERDICTS[verdict],
-    agent: strings[agent] || strings[service],
-    service: strings[service],
-    start,
-    duration,
-    calls,
-    errors,
-    conversation: strings[conversation],
-    incomplete: strings[incomplete],
-    revision,
-    turns,
-    outcomes: outcomes.map(([evaluator, type, status, value, told]) => ({ name: strings[evaluator], type: strings[type], status: STATUSES[status], value, told: strings[told] })),
-    get story() {
-      return story && storyOf(strings, story, duration);
-    },
-    get texts() {
-      const calls = story ? story[1].flatMap(([tool, , , args, , error]) => [tool, args, error]) : [];
-      return [...new Set([...outcomes.flatMap(([evaluator, , , , told]) => [evaluator, told]), ...calls])].map((text) => strings[text]);
-    },
-  };
-  run.reasons = reasons.map(([text, turn]) => ({ text: strings[text], turn }));
-  run.failing = run.outcomes.filter((each) => each.status === "failed" || each.status === "errors").map((each) => each.name);
-  const values = run.outcomes.filter((each) => each.value !== null && each.status !== "measured").map((each) => each.value);
-  run.score = values.length ? Math.min(...values) : null;
-  return run;
-}
-
-function storyOf(strings, [hidden, calls, marks, alignments, withheld, turns], duration) {
-  const turnOf = turns.flatMap((number, turn) => Array(number).fill(turn + 1));
-  const read = calls.map(([name, at, took, args, result, error, agent, span, restored, wrong], index) => ({
-    number: index + 1,
-    turn: turnOf[index],
-    name: strings[name],
-    at: at / 1000,
-    took: took === null ? null : took / 1000,
-    error: strings[error],
-    agent: strings[agent],
-    marks: [],
-    preview: wrong ? "" : brief(strings[args]),
-    wrong: wrong ? strings[wrong] : "",
-    details: [
-      ["arguments", hidden ? "" : strings[args] || "not recorded"],
-      ["result", hidden || error ? strings[result] : strings[result] || "not recorded"],
-      ["span", span],
-      ["made", restored ? "before the pause, in another trace" : ""],
-    ].filter(([, text]) => text),
-  }));
-  for (const [call, evaluator, text] of marks) read[call].marks.push({ evaluator: strings[evaluator], text: strings[text] });
-  return {
-    hidden,
-    calls: read,
-    whole: Math.max(duration || 0, ...read.map((call) => call.at + (call.took || 0))),
-    alignments: alignments.map(([evaluator, entries]) => ({
-      evaluator: strings[evaluator],
-      entries: entries.map(([expected, call, status, mark, count]) => ({ expected: strings[expected], call, status: CALL_STATUSES[status], mark: strings[mark], count })),
-    })),
-    withheld: withheld.map(([name, state]) => ({ name: strings[name], state })),
-  };
-}
-
-function brief(text) {
-  return text === "{}" ? "" : text.length > BRIEF ? `${text.slice(0, BRIEF - 1)}…` : text;
-}
 
 const KEYS = {
-  verdict: (run) => ["failed", "unchecked", "passed"].indexOf(run.verdict),
+  verdict: (run) => SEVEREST.indexOf(run.verdict),
   name: (run) => run.name,
   agent: (run) => run.agent,
   score: (run) => run.score,
@@ -104,20 +30,16 @@ function matching() {
       (!view.evaluator || run.failing.includes(view.evaluator)) &&
       (view.agent === null || run.agent === view.agent) &&
       (!view.reason || run.reasons.some((reason) => reason.text === view.reason)) &&
-      words.every((word) => searched(run).includes(word)),
+      words.every((word) => run.searched.includes(word)),
   );
   const key = KEYS[view.sort || "verdict"]; // which leaves runs of one verdict in their order
   const turn = view.descending ? -1 : 1;
-  return found.sort((one, other) => {
-    const [left, right] = [key(one), key(other)];
+  const keyed = found.map((run) => ({ run, key: key(run) }));
+  keyed.sort(({ key: left }, { key: right }) => {
     if (left === null || right === null) return (left === null) - (right === null); // what is not known stands last
     return turn * (typeof left === "string" ? ORDER.compare(left, right) : left - right);
   });
-}
-
-function searched(run) {
-  run.searched ??= [run.name, run.trace, run.agent, run.service, run.conversation, ...run.reasons.map((reason) => reason.text), ...run.texts].join("\n").toLowerCase();
-  return run.searched;
+  return keyed.map(({ run }) => run);
 }
 
 function showRuns() {
@@ -174,6 +96,8 @@ function toggle(run, made) {
   else opener.removeAttribute("aria-controls");
 }
 
+const HEADS = [...document.querySelectorAll(".runs > thead th")].map((head, place) => [place < 2 ? "" : head.textContent.trim()]);
+
 function rowOf(run) {
   const pressed = () => {
     const isOpen = !opened.delete(run.key);
@@ -194,8 +118,7 @@ function rowOf(run) {
     cell(lasting(run.duration)),
     cell(moment(run.start)),
   );
-  const heads = [...document.querySelectorAll(".runs > thead th")];
-  return labelled(row, ["", "", ...heads.slice(2).map((head) => head.textContent.trim())].map((name) => [name]));
+  return labelled(row, HEADS);
 }
 
 function why({ reasons }) {
@@ -242,7 +165,7 @@ function showList() {
 function showOne(reason) {
   history.pushState(null, "", location.href);
   const found = runs.filter((run) => run.reasons.some((each) => each.text === reason));
-  openRuns([found.reduce((one, other) => (other.start > one.start ? other : one))]);
+  openRuns([found.reduce((one, other) => (other.start >= one.start ? other : one))]);
 }
 
 // Opens runs where they stand in the list, and brings the first of them into the window.
@@ -274,7 +197,7 @@ function showTables() {
 }
 
 const given = JSON.parse(document.getElementById("data").textContent);
-runs = given.batches.flatMap((batch) => batch.runs.map((row) => runOf(batch, row)));
+runs = given.batches.flatMap((batch) => batch.runs.map((row) => new Run(batch, row)));
 
 const filters = document.getElementById("filters");
 filters.addEventListener("input", () => {

@@ -191,8 +191,9 @@ def _words(row: Mapping[str, Any]) -> str:
         return _FIXED_WORDS[kind]
     if kind in _WORDS:
         return f"{_WORDS[kind]} {apart(str(expected), str(row.get('tool', '')))[0]}"
-    if "path" not in row:
-        return f"other {kind}"
+    if "path" not in row:  # without content there is the reason, which names the path
+        reason, tool = str(row.get("reason") or f"other {kind}"), str(row.get("tool") or "")
+        return reason.removeprefix(tool).lstrip(".: ") if reason.startswith(tool) else reason
     return "; ".join(_broken(row) if kind in {"schema", "provenance"} else paths(row))
 
 

@@ -25,7 +25,7 @@ const untold = (name, type) => ({ name, type, passed: 0, failed: 0, skipped: 0, 
 function count(evaluators, { name, type, status, value }) {
   const found = evaluators.get(name) || untold(name, type);
   evaluators.set(name, found);
-  found[{ unmeasured: "errors" }[status] || status] += 1;
+  found[status === "unmeasured" ? "errors" : status] += 1;
   if (value === null) return;
   found.total += value;
   found.bins[Math.min(BINS - 1, Math.floor(value * 10 + 1e-9))] += 1;

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from spanscore.compare.alignment import Shortened, whole
 from spanscore.model import ConversationOutline, Score
-from spanscore.model.outcomes import Told
+from spanscore.model.outcomes import Told, Words
 
 _NAMED: Final = 3
 
@@ -26,14 +26,16 @@ def naming_turns(score: Score, conversation: ConversationOutline) -> Score:
         return score
 
     def tell() -> Told:
-        rows, bare = score.details.get("deviations"), score.without_content
+        rows = score.details.get("deviations")
         if not isinstance(rows, (list, tuple)):  # a plug-in's details may be anything
-            return Told(score.explanation, score.details, bare)
+            return Told(score.details, lambda: Words(score.explanation, score.without_content))
         located = Shortened(_located(rows, conversation), lambda: [*_located(whole(rows), conversation)])
-        details = {**score.details, "deviations": located}
-        turns = "; ".join(_turns(rows, conversation))
+        return Told({**score.details, "deviations": located}, lambda: words(rows))
+
+    def words(rows: Sequence[Any]) -> Words:
+        turns, bare = "; ".join(_turns(rows, conversation)), score.without_content
         sentence = turns and f" {turns[0].upper()}{turns[1:]}."
-        return Told(score.explanation + sentence, details, None if bare is None else bare + sentence)
+        return Words(score.explanation + sentence, None if bare is None else bare + sentence)
 
     return Score.told_later(score.value, score.passed, tell, score.mended_by)
 

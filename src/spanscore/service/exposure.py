@@ -1,0 +1,77 @@
+"""What other machines could do by a configuration, and `spanscore serve` refuses without --insecure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from spanscore.config import Config, Endpoint
+from spanscore.emitters.prometheus import PrometheusExporter
+from spanscore.receivers.otlp import OtlpReceiver, ServerTls, listed
+from spanscore.receivers.sockets.listening import Address, resolved
+
+GRPC: Final = "receivers.otlp.protocols.grpc.endpoint"
+HTTP: Final = "receivers.otlp.protocols.http.endpoint"
+PAGES: Final = "exporters.prometheus.endpoint"
+_OR_INSECURE: Final = "or start with --insecure, where the network itself keeps others out"
+
+
+class Exposure(NamedTuple):
+    """Something that other machines could do."""
+
+    refusal: str
+    """The error without --insecure: what to configure."""
+    warning: str
+    """The warning with it."""
+
+
+def exposures(config: Config) -> Iterator[Exposure]:
+    """Yield what other machines could do: send without TLS and authentication, and read runs without a token.
+
+    Args:
+        config: a configuration that `Config.for_serve` completed.
+
+    Raises:
+        ListenError: an address is not one of this machine.
+    """
+    otlp, prometheus = config.of(OtlpReceiver), config.of(PrometheusExporter)
+    if otlp is not None:
+        for key, protocol in ((GRPC, otlp.protocols.grpc), (HTTP, otlp.protocols.http)):
+            if protocol is not None:
+                yield from _open_receiver(key, protocol.endpoint, protocol.tls, has_tokens=otlp.auth is not None)
+    is_open = config.page.bearer_token_file is None and config.page_runs(is_loopback=False) > 0
+    if prometheus is not None and is_open and (reached := _reached(prometheus.endpoint, PAGES)):
+        yield Exposure(
+            f"page: {reached} can be reached from other machines: configure 'bearer_token_file', or 'runs: 0' for no "
+            f"page - {_OR_INSECURE}",
+            f"page: other machines can read the last runs at {reached} without a token",
+        )
+
+
+def addresses_of(endpoints: Endpoint | Sequence[Endpoint], key: str) -> list[Address]:
+    """Return the addresses of endpoints, each once.
+
+    Raises:
+        ListenError: an address is not one of this machine.
+    """
+    found = [address for endpoint in listed(endpoints) for address in resolved(endpoint.host, endpoint.port, key)]
+    return list(dict.fromkeys(found))
+
+
+def _open_receiver(
+    key: str, endpoints: Endpoint | Sequence[Endpoint], tls: ServerTls | None, *, has_tokens: bool
+) -> Iterator[Exposure]:
+    files = tls.files if tls is not None else None
+    is_known = has_tokens or (files is not None and files.client_ca_file is not None)
+    missing = [*([] if files is not None else ["TLS"]), *([] if is_known else ["authentication"])]
+    if missing and (reached := _reached(endpoints, key)):
+        yield Exposure(
+            f"{key}: {reached} can be reached from other machines: configure 'tls', and 'auth' or 'tls.client_ca_file' "
+            f"- {_OR_INSECURE}",
+            f"{key}: other machines can send to {reached} without {' and '.join(missing)}",
+        )
+
+
+def _reached(endpoints: Endpoint | Sequence[Endpoint], key: str) -> str:
+    """Return the addresses that other machines can reach."""
+    return ", ".join(str(address) for address in addresses_of(endpoints, key) if not address.is_loopback)
