@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any, Final
 
@@ -21,6 +22,8 @@ from spanscore.model import JSON, NOT_RECORDED, Recorded
 MAX_PARSED_CHARS: Final = 256 * 1024
 """Longer texts are not parsed: they cost time and are no arguments."""
 MAX_DEPTH: Final = 200
+_LONGEST_KEPT: Final = 4_096
+"""Characters of a text whose value is kept until the other dialects of its span have asked for it, too."""
 
 # Only what repr() itself writes: ast would warn on stderr about any other escape.
 _FOREIGN_ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\[^\\'\"nrtxuU]")
@@ -38,11 +41,18 @@ _UNPARSABLE: Final = (ValueError, SyntaxError, TypeError, MemoryError, Recursion
 
 
 def parsed_text(value: str) -> Recorded:
-    """Return the JSON or Python literal that a text spells."""
-    if len(value) > MAX_PARSED_CHARS:
-        return NOT_RECORDED
+    """Return the JSON or Python literal that a text spells. Never change it: the next dialect is given the same."""
+    if len(value) <= _LONGEST_KEPT:
+        return _known(value)
+    return _parsed(value) if len(value) <= MAX_PARSED_CHARS else NOT_RECORDED
+
+
+def _parsed(value: str) -> Recorded:
     parsed = _json(value)
     return literal(value) if parsed is NOT_RECORDED and value.lstrip().startswith(_OPENING) else parsed
+
+
+_known: Final = lru_cache(maxsize=32)(_parsed)
 
 
 def literal(value: str) -> Recorded:

@@ -94,7 +94,7 @@ class WithheldCall(NamedTuple):
 _WHOLE: Final = Completeness()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Trajectory:
     """The ordered tool calls of one trace, or of one agent run inside it, and what is known about the run."""
 
@@ -201,7 +201,7 @@ def _call(index: int, call: Mapping[str, Any]) -> ToolCall:
     return ToolCall(end_ns=round((told.pop("duration_ms", None) or 0.0) * 1e6), **told)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Evaluation:
     """The outcome of one configured evaluator for one trajectory."""
 
@@ -229,7 +229,7 @@ class Evaluation:
         return self.label == "fail" or (isinstance(self.outcome, Failed) and not self.informational)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Report:
     """All evaluations of one trajectory."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from spanscore.model.spans import NOT_RECORDED, Recorded
@@ -62,7 +62,7 @@ class ToolCall:
         return self.span_id is not None and self.end_ns != 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Completeness:
     """The completeness of a run's spans.
 

@@ -56,21 +56,22 @@ def _ranked(
     """
     asked_for = frozenset(request.name for request in requests)
     every = {index: _as_asked(call, asked_for) for index, call in calls.items()}
-    without_id = {index: call for index, call in every.items() if call.call_id is None}
-    nameless = {index: call for index, call in without_id.items() if call.name is None}
     join = _Join(requests)
     join.by_key(every, lambda call: call.call_id, lambda request: request.call_id)
-    join.by_made_up_ids(every, {request.call_id for request in requests})
-    join.by_order(without_id, lambda each: each.name)
-    join.by_key(without_id, _content_key, _content_key)
-    join.by_key(every, _sole_key, lambda request: (request.name, _sole_value(request.arguments)))
-    join.by_key(nameless, _arguments_key, _arguments_key)
-    join.by_order(without_id, lambda each: each.name)
-    join.by_order(nameless, lambda _: None)
-    if are_continuing:
-        join.by_key(every, _content_key, _content_key)
-        # A person may approve a call with other arguments.
-        join.by_order(every, lambda each: each.name, must_fit=False)
+    if join.left and len(join.ranks) < len(every):
+        join.by_made_up_ids(every, {request.call_id for request in requests})
+        without_id = {index: call for index, call in every.items() if call.call_id is None}
+        nameless = {index: call for index, call in without_id.items() if call.name is None}
+        join.by_order(without_id, lambda each: each.name)
+        join.by_key(without_id, _content_key, _content_key)
+        join.by_key(every, _sole_key, lambda request: (request.name, _sole_value(request.arguments)))
+        join.by_key(nameless, _arguments_key, _arguments_key)
+        join.by_order(without_id, lambda each: each.name)
+        join.by_order(nameless, lambda _: None)
+        if are_continuing:
+            join.by_key(every, _content_key, _content_key)
+            # A person may approve a call with other arguments.
+            join.by_order(every, lambda each: each.name, must_fit=False)
     return {index: (join.ranks.get(index), call) for index, call in every.items()}
 
 
@@ -79,7 +80,7 @@ class _Join:
 
     def __init__(self, requests: Iterable[CallRequest]) -> None:
         self.ranks: dict[int, int] = {}
-        self._left = dict(enumerate(requests))
+        self.left = dict(enumerate(requests))
 
     def by_key(
         self,
@@ -92,7 +93,7 @@ class _Join:
         if not unjoined:
             return
         waiting: dict[object, deque[int]] = {}
-        for rank, request in self._left.items():
+        for rank, request in self.left.items():
             waiting.setdefault(key_of_request(request), deque()).append(rank)
         for index, call in unjoined.items():
             if (key := key_of_call(call)) is not None and waiting.get(key):
@@ -121,12 +122,12 @@ class _Join:
         if not made:
             return
         asked: dict[object, list[int]] = {}
-        for rank, request in self._left.items():
+        for rank, request in self.left.items():
             asked.setdefault(group_of(request), []).append(rank)
         for group, indexes in made.items():
             pairs = list(zip(indexes, asked.get(group, ()), strict=False))
             if len(indexes) == len(asked.get(group, ())) and not (
-                must_fit and any(not _fits(calls[index], self._left[rank]) for index, rank in pairs)
+                must_fit and any(not _fits(calls[index], self.left[rank]) for index, rank in pairs)
             ):
                 for pair in pairs:
                     self._join(*pair)
@@ -136,7 +137,7 @@ class _Join:
 
     def _join(self, index: int, rank: int) -> None:
         self.ranks[index] = rank
-        del self._left[rank]
+        del self.left[rank]
 
 
 def _completed(call: CallReading, request: CallRequest | None, requested: Requested) -> CallReading:
@@ -149,6 +150,8 @@ def _completed(call: CallReading, request: CallRequest | None, requested: Reques
             arguments = request.arguments
     if arguments is NOT_RECORDED and call.sole_argument is not None:
         arguments = _named(call.sole_argument, requested.definitions.get(call.name or ""))
+    if name is call.name and arguments is call.arguments and call_id is call.call_id:
+        return call
     return replace(call, name=name, arguments=arguments, call_id=call_id)
 
 
@@ -165,13 +168,15 @@ def _with_results(calls: Sequence[CallReading], requested: Requested) -> list[Ca
 
     If providers count calls from 0 in every answer, several calls share an id, and get no result.
     """
+    found = list(calls)
+    if not any(map(_lacks_result, calls)):
+        return found
     times = Counter(call.call_id for call in calls)
     lacking = {
         call.call_id: index
         for index, call in enumerate(calls)
         if call.call_id is not None and times[call.call_id] == 1 and _lacks_result(call)
     }
-    found = list(calls)
     for call_id, result in requested.handed_back(lacking).items():
         found[lacking[call_id]] = replace(found[lacking[call_id]], result=result)
     return found

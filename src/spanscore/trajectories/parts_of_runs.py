@@ -81,6 +81,8 @@ class PartsOfRuns:
             seen: the completeness of the trace.
             lost: the number of its calls whose span was lost.
         """
+        if not (lost or run in self._paused or run in self._resumed or run in self._unseen or run in self._earlier_of):
+            return seen
         return replace(
             seen,
             spans_missing=seen.spans_missing + lost,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
+from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 from spanscore.contracts import (
@@ -27,11 +28,18 @@ _NO_MODEL_READING: Final = ModelReading()
 _STATES: Final[tuple[CallState, ...]] = ("refused", "waits", "uncertain")
 """The states of a call that was not made, or may not have been: the first that a reading of it has counts."""
 
-_DEFAULTS: Final[Mapping[type, tuple[tuple[str, Any], ...]]] = {
-    kind: tuple((each.name, each.default) for each in fields(kind) if each.default is not MISSING)
-    for kind in (CallReading, Reading, ModelCallReading)
-}
-"""The fields of each kind of reading, with their defaults."""
+
+class _Fields:
+    """The fields of a kind of reading that have a default: their names, their defaults, and their values in one."""
+
+    def __init__(self, kind: type) -> None:
+        defaults = {each.name: each.default for each in fields(kind) if each.default is not MISSING}
+        self.names: Final = tuple(defaults)
+        self.defaults: Final = tuple(defaults.values())
+        self.values_of: Final[Callable[[object], tuple[Any, ...]]] = attrgetter(*defaults)
+
+
+_FIELDS: Final[Mapping[type, _Fields]] = {kind: _Fields(kind) for kind in (CallReading, Reading, ModelCallReading)}
 
 _MOST_SHAPES: Final = 4_096
 _MOST_OFFERS: Final = 1_024
@@ -62,7 +70,7 @@ class DialectReader:
         self._by_scope: Final = defaultdict[str, int](int)
         self._by_span_name: Final[list[tuple[str, int]]] = []
         self._offers: Final[dict[int, tuple[Dialect, ...]]] = {}
-        self._by_shape: Final[dict[tuple[str, ...], tuple[Dialect, ...]]] = {}
+        self._by_shape: Final[dict[tuple[str, ...], tuple[bool, tuple[Dialect, ...]]]] = {}
         self.failures: Final[Counter[tuple[str, str]]] = Counter()
         """The number of failures of dialects, by name and type of the error. A failed reading counts as none."""
         self._passed_on: Final = passed_on  # as it is not a dialect's; nothing on a thread that no user interrupts
@@ -83,8 +91,7 @@ class DialectReader:
         if len(offered) == 1:
             reading = self._answer("read", Reading, offered[0], span)
         else:
-            readings = self._ask("read", Reading, offered, span)
-            reading = _joined(readings) if len(readings) > 1 else readings[0][1] if readings else None
+            reading = _joined(self._ask("read", Reading, offered, span))
         return None if reading is None else with_control_flow(span, reading)
 
     def knowing(self, span: Span) -> tuple[str, ...]:
@@ -126,10 +133,15 @@ class DialectReader:
         None if its attributes may have been renamed on the way: deciding that needs their values. The result depends
         only on the span's scope, name and keys of attributes, of which programs write few combinations.
         """
+        is_renamed, known = self._of_shape(span)
+        return None if is_renamed else known
+
+    def _of_shape(self, span: Span) -> tuple[bool, tuple[Dialect, ...]]:
+        """Return whether the attributes of a span may have been renamed, and the dialects that have a marker on it."""
         shape = (span.scope, span.name, *span.attributes)
         known = self._by_shape.get(shape)
-        if known is None and not may_be_renamed(span):
-            known = self._offers_of(span)
+        if known is None:
+            known = may_be_renamed(span), self._offers_of(span)
             if sum(map(len, shape)) <= _LONGEST_SHAPE:
                 if len(self._by_shape) >= _MOST_SHAPES:
                     self._by_shape.clear()
@@ -140,11 +152,10 @@ class DialectReader:
         """Return a span as its instrumentation wrote it, and the dialects that have a marker on it."""
         if span.kind == LOG_RECORD:
             return span, self._offers_of(span)
-        known = self.offered(span)
-        if known is not None:
-            return span, known
-        span = with_originals(span)
-        return span, self._offers_of(span)
+        is_renamed, known = self._of_shape(span)
+        if is_renamed and (original := with_originals(span)) is not span:
+            return original, self._of_shape(original)[1]
+        return span, known
 
     def _offers_of(self, span: Span) -> tuple[Dialect, ...]:
         if span.kind == LOG_RECORD:
@@ -211,6 +222,8 @@ def _all_found(name: str, readings: Sequence[ModelReading]) -> Later:
 
 def joined_calls(calls: Sequence[CallReading]) -> CallReading:
     """Return one call from several readings of it: of each field the first recorded, and the first reading's error."""
+    if len(calls) == 1:
+        return calls[0]
     said = _first_said(CallReading, calls)
     said["other_names"] = tuple(dict.fromkeys(name for call in calls for name in call.other_names))
     said["error"], said["error_type"] = calls[0].error, calls[0].error_type
@@ -226,26 +239,31 @@ def joined_model_calls(readings: Sequence[ModelCallReading]) -> ModelCallReading
     return ModelCallReading(**{**_first_said(ModelCallReading, readings), "is_request": is_request})
 
 
-def _joined(ranked: Sequence[tuple[int, Reading]]) -> Reading:
-    readings = [reading for _, reading in ranked]
+def _joined(ranked: Sequence[tuple[int, Reading]]) -> Reading | None:
+    known = _FIELDS[Reading]
+    telling = [(rank, each) for rank, each in ranked if known.values_of(each) != known.defaults or each.of_span]
+    if len(telling) <= 1:
+        return next((reading for _, reading in telling or ranked), None)
+    ranked, readings = telling, [reading for _, reading in telling]
     calls = [(precedence, reading.call) for precedence, reading in ranked if reading.call is not None]
     said = _first_said(Reading, readings)
-    said["of_span"] = {key: value for reading in reversed(readings) for key, value in reading.of_span.items()}
+    if any(reading.of_span for reading in readings):
+        said["of_span"] = {key: value for reading in reversed(readings) for key, value in reading.of_span.items()}
     if calls:
         call = joined_calls([call for precedence, call in calls if precedence == calls[0][0]])
-        if call.tool_type is None:  # an attribute of the conventions, which most frameworks' own lack
-            call = replace(call, tool_type=next((each.tool_type for _, each in calls if each.tool_type), None))
+        # An attribute of the conventions, which most frameworks' own lack.
+        if call.tool_type is None and (tool_type := next((each.tool_type for _, each in calls if each.tool_type), "")):
+            call = replace(call, tool_type=tool_type)
         said["call"] = call
     return Reading(**said)
 
 
-def _first_said(kind: type, readings: Iterable[object]) -> dict[str, Any]:
+def _first_said(kind: type, readings: Sequence[object]) -> dict[str, Any]:
     """Return the fields that any of the readings sets, each with the first value."""
-    said: dict[str, Any] = {}
-    for name, default in _DEFAULTS[kind]:
-        for reading in readings:
-            value = getattr(reading, name)
-            if value is not default:
-                said[name] = value
-                break
-    return said
+    known = _FIELDS[kind]
+    *values_of_others, said = map(known.values_of, readings)
+    for values in reversed(values_of_others):
+        each_field = zip(values, said, known.defaults, strict=True)
+        said = tuple([later if value is default else value for value, later, default in each_field])
+    each_value = zip(known.names, said, known.defaults, strict=True)
+    return {name: value for name, value, default in each_value if value is not default}

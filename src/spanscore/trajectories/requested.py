@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, chain
 from typing import Final
@@ -26,6 +26,9 @@ class Requested:
         """Each request with the position of its model's span; its place here is its rank."""
         self.resumption: Final = Resumption(tree)
         """The calls of the run in earlier traces."""
+        self._answers: Final[dict[str, JSON]] = {}
+        self._unread: Final = reversed(self._readings.values())
+        """The readings whose answers are not in `_answers` yet."""
 
     def asking(self, run_of: Sequence[int]) -> set[int]:
         """Return the runs in which a model asked for tools: by its answer, or because a later request has the result.
@@ -69,9 +72,17 @@ class Requested:
             and latest_ends[bisect_left(starts, self._tree.spans[index].end_ns)] <= self._tree.spans[index].start_ns
         ]
 
-    @cached_property
-    def _answers(self) -> Mapping[str, JSON]:
-        return dict(chain.from_iterable(reading.answers.items() for reading in self._readings.values()))
+    def answer(self, call_id: str | None) -> Recorded:
+        """Return the last result of a call that a model was sent.
+
+        The last request to a model repeats most earlier messages: earlier requests are read for missing results only.
+        """
+        if not call_id:
+            return NOT_RECORDED
+        while call_id not in self._answers and (reading := next(self._unread, None)) is not None:
+            for each, result in reading.answers.items():
+                self._answers.setdefault(each, result)
+        return self._answers.get(call_id, NOT_RECORDED)
 
     @cached_property
     def definitions(self) -> Mapping[str, JSON]:
@@ -88,16 +99,18 @@ class Requested:
 
     def failure(self, call_id: str | None) -> str | None:
         """Return a short text if the answer to a call without execution reports a failure; else None."""
-        if call_id is None or call_id not in self._answers:
+        answer = self.answer(call_id)
+        if call_id is None or answer is NOT_RECORDED:
             return None
         told = self._failures.get(call_id)
-        return told if isinstance(told, str) else mcp_failure(self._answers[call_id])
+        return told if isinstance(told, str) else mcp_failure(answer)
 
     def state_by_answer(self, call_id: str | None) -> CallState | None:
         """Return the state of a call without execution by its answer; None if that is a result, or missing."""
-        if call_id is None or call_id not in self._answers:
+        answer = self.answer(call_id)
+        if answer is NOT_RECORDED:
             return None
-        return "refused" if call_id in self._refused else state_of_result(self._answers[call_id])
+        return "refused" if call_id in self._refused else state_of_result(answer)
 
     def told_by_answers(self, executed: Collection[str | None]) -> Iterator[tuple[int, CallRequest, CallState]]:
         """Yield the requests whose answer shows that they were not made, with the position of their model's span.
@@ -144,7 +157,8 @@ class Requested:
         last = {owners[span]: span for span, _ in self.requests}
         found: dict[int, list[CallRequest]] = {}
         for rank, (span, request) in enumerate(self.requests):
-            if last[owners[span]] == span and rank not in executed and request.call_id not in self._answers:
+            is_left = last[owners[span]] == span and rank not in executed
+            if is_left and self.answer(request.call_id) is NOT_RECORDED:
                 found.setdefault(owners[span], []).append(request)
         return found
 
@@ -160,8 +174,7 @@ class Requested:
     def calls(self) -> Iterator[tuple[int, CallRequest, Recorded]]:
         """Yield each request with the position of its model span and the result handed back to a model, if any."""
         for span, request in self.requests:
-            answer = self._answers.get(request.call_id, NOT_RECORDED) if request.call_id else NOT_RECORDED
-            yield span, request, answer
+            yield span, request, self.answer(request.call_id)
 
     def request(self, rank: int) -> CallRequest:
         """Return the request of a rank; of a negative one, the call for which the run may have waited."""
@@ -193,24 +206,15 @@ class Requested:
         for rank, (span, request) in enumerate(self.requests):
             if rank in made:
                 before = span, made[rank]
-            elif request.call_id is not None and request.call_id in self._answers and request.call_id not in made_ids:
+            elif request.call_id not in made_ids and (answer := self.answer(request.call_id)) is not NOT_RECORDED:
                 neighbour = before[1] if before is not None and before[0] == span else None
-                yield span, request, self._answers[request.call_id], neighbour
+                yield span, request, answer, neighbour
 
-    def handed_back(self, call_ids: Collection[str]) -> Mapping[str, JSON]:
-        """Return the results of these calls that models were sent, by call id, if results are searched.
-
-        The last request to a model repeats most earlier messages: earlier requests are read for the missing results
-        only.
-        """
-        found: dict[str, JSON] = {}
-        missing = set(call_ids) if self._tree.reader.results else set()
-        for reading in reversed(self._readings.values()):
-            if not missing:
-                break
-            found |= {call_id: result for call_id, result in reading.answers.items() if call_id in missing}
-            missing -= found.keys()
-        return found
+    def handed_back(self, call_ids: Iterable[str]) -> Mapping[str, Recorded]:
+        """Return the results of these calls that models were sent, by call id, if results are searched."""
+        if not self._tree.reader.results:
+            return {}
+        return {call_id: found for call_id in call_ids if (found := self.answer(call_id)) is not NOT_RECORDED}
 
 
 def _each_once(tree: SpanTree, readings: Mapping[int, ModelReading]) -> dict[int, list[CallRequest]]:

@@ -52,8 +52,8 @@ class SpanTree:
         else:
             self.readings = [reader.read(span) or NO_READING for span in spans]
         self.parents = [by_id.get(span.parent_span_id, NONE) if span.parent_span_id else NONE for span in spans]
-        starts = [span.start_ns for span in spans]
-        self.order = sorted(range(len(spans)), key=starts.__getitem__)
+        self._outer: Final = frozenset(self.parents)
+        self.order = sorted(range(len(spans)), key=[span.start_ns for span in spans].__getitem__)
         """The spans by start, ties by arrival, as is all below.
 
         Not by end time: JavaScript adds an exact duration to a start cut to the millisecond, so that of two spans that
@@ -154,7 +154,7 @@ class SpanTree:
 
         Linear in the number of spans, without recursion, and safe against parents that form a cycle.
         """
-        if not wanted:
+        if self._outer.isdisjoint(wanted):
             return [NONE] * len(self.spans)
         found = [_UNKNOWN] * len(self.spans)
         for start in range(len(self.spans)):
