@@ -11,6 +11,7 @@ from opentelemetry._logs import set_logger_provider
 from opentelemetry.context import Context
 from opentelemetry.metrics import set_meter_provider
 from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
@@ -27,7 +28,10 @@ _AnySpan = TypeVar("_AnySpan", bound=ReadableSpan)
 
 def rows(run: Run) -> Iterator[Row]:
     """Measure the calling thread's CPU time, in an application that has both providers, as one that sees its scores."""
-    set_logger_provider(LoggerProvider())
+    logs = LoggerProvider()
+    exporter = InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]  # the SDK leaves it untyped
+    logs.add_log_record_processor(SimpleLogRecordProcessor(exporter))
+    set_logger_provider(logs)
     set_meter_provider(MeterProvider())
     traces = 50
     spans = workload.span_count(traces)

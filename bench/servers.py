@@ -55,6 +55,8 @@ def rows(run: Run) -> Iterator[Row | Cell]:
     """Send each server the same loads in turn, and compare what it took of the CPU."""
     rounds = 2 if run.quick else 5
     found: dict[str, Samples] = {}
+    if peers.collector() is None:
+        yield Cell("OpenTelemetry Collector", LARGE, "not installed")
     loads = _loads(200 if run.quick else 1_000, recorded.requests()[: 400 if run.quick else None])
     with ExitStack() as stack:
         targets = _targets(stack, yardstick_port(stack.enter_context(sink())))
