@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Literal, Self
 
 _ROOT: Final = Path(__file__).parents[1]
-_START_S: Final = 60.0
+_START_S: Final = 240.0
 _STOP_S: Final = 20.0
 _CPU_CLOCK: Final = 2
 
