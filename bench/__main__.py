@@ -11,35 +11,35 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from bench.decoders import DECODERS, FAST
-from bench.goals import GOALS, Row, Run, unavailable
-from bench.table import HEADER, machine, markdown, update_readme
+from bench.goals import GOALS, Cell, Row, Run, unavailable
+from bench.table import HEADER, by_row, machine, markdown, update_readme, users_table
 
 BENCHES: Final = (
-    (("P1", "P2"), "decode"),
-    (("P3", "P4", "P5"), "servers"),
-    (("P6", "P9"), "in_process"),
-    (("P7",), "memory"),
-    (("P8",), "latency"),
+    (("F1", "F2", "F3", "F4", "P5"), "servers"),
+    (("F5",), "events"),
+    (("F6",), "latency"),
+    (("F7", "P14"), "starting"),
+    (("F8",), "recordings"),
+    (("F9",), "memory"),
+    (("P6",), "in_process"),
     (("P10",), "evaluators"),
     (("P11",), "growth"),
-    (("P12",), "forwarding"),
-    (("P13",), "durability"),
-    (("P14",), "imports"),
+    (("P12", "P13"), "added"),
     (("P15",), "expected_trajectories"),
     (("P16",), "hostile_expectations"),
 )
 """The goals, and the module that measures them."""
 BY_DECODER: Final = (
-    "P1",
-    "P2",
-    "P3",
-    "P3 peer",
-    "P4",
-    "P4 peer",
+    "F1",
+    "F2",
+    "F3 HTTP",
+    "F3 gRPC",
+    "F4 HTTP",
+    "F4 gRPC",
+    "F6",
+    "F9 load",
+    "F9 recordings",
     "P5",
-    "P7",
-    "P8",
-    "P8 small",
     "P11 traces",
     "P12",
     "P13",
@@ -53,6 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the servers are stopped
     wanted, run = parsed.only, Run(quick=parsed.quick, write=parsed.write)
     found: list[Row] = []
+    cells: list[Cell] = []
     failed = False
     print(machine(), "", *HEADER, sep="\n", flush=True)
     for goals, name in BENCHES:
@@ -61,18 +62,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         began = time.perf_counter()
         try:
             for row in rows(goals, name, run):
+                if isinstance(row, Cell):
+                    cells.append(row)
+                    continue
                 print(markdown(row), flush=True)
                 found.append(row)
         except Exception as error:  # noqa: BLE001 - the other benchmarks are still worth running
             failed = True
             print(f"{', '.join(goals)} could not be measured: {type(error).__name__}: {error}", file=sys.stderr)
         print(f"{name}: {time.perf_counter() - began:.0f} s", file=sys.stderr)
+    print("", *users_table(by_row(cells)), sep="\n")
     if parsed.write:
-        update_readme(found, run)
+        update_readme(found, cells, run, whole=wanted == _goals(""))
     return 1 if failed else 0
 
 
-def rows(goals: Sequence[str], name: str, run: Run) -> Iterator[Row]:
+def rows(goals: Sequence[str], name: str, run: Run) -> Iterator[Row | Cell]:
     """Measure, and say of which goals the compiled decoder's figure is missing."""
     yield from importlib.import_module(f"bench.{name}").rows(run)
     if FAST not in DECODERS:
@@ -81,7 +86,7 @@ def rows(goals: Sequence[str], name: str, run: Run) -> Iterator[Row]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--only", type=_goals, default=_goals(""), metavar="P3,P4", help="only these goals")
+    parser.add_argument("--only", type=_goals, default=_goals(""), metavar="F1,P5", help="only these goals")
     parser.add_argument("--quick", action="store_true", help="less load and fewer rounds: figures swing more")
     parser.add_argument("--write", action="store_true", help="put the table into bench/README.md")
     return parser

@@ -17,7 +17,7 @@ _TIMEOUT_S: Final = 60
 
 
 class HttpClient:
-    """Posts requests one after the other over one connection."""
+    """Posts requests one after the other, a load over one connection: servers close one that is idle."""
 
     def __init__(self, port: int, path: str = "/v1/traces") -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_TIMEOUT_S)
@@ -32,9 +32,6 @@ class HttpClient:
             if response.status != HTTPStatus.OK:
                 message = f"the server answered {response.status}: {answer[:200]!r}"
                 raise RuntimeError(message)
-
-    def close(self) -> None:
-        """Close the connection."""
         self._connection.close()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 MISSED: Final = "missed"
 
@@ -37,22 +37,23 @@ class Goal:
 
 
 GOALS: Final = {
-    "P1": Goal(what="decode and group, spans/s of raw parse's", reach=0.25, stretch=0.35, at_least=True),
-    "P2": Goal(what="the same and four evaluators", reach=0.07, stretch=0.12, at_least=True),
-    "P3": Goal(what="OTLP/HTTP, 512 spans a request", reach=4.5, stretch=3.5),
-    "P3 plain": Goal(what="OTLP/HTTP, 512 spans a request", reach=6.5),
-    "P3 peer": Goal(what="OTLP/HTTP, 512 spans a request, beside a peer", reach=1.0, stretch=0.8),
-    "P3 plain peer": Goal(what="OTLP/HTTP, 512 spans a request, beside a peer", reach=1.5),
-    "P4": Goal(what="OTLP/gRPC, 512 spans a request", reach=6.0, stretch=4.0),
-    "P4 plain": Goal(what="OTLP/gRPC, 512 spans a request", reach=10.0),
-    "P4 peer": Goal(what="OTLP/gRPC, 512 spans a request, beside a peer", reach=1.0, stretch=0.8),
-    "P4 plain peer": Goal(what="OTLP/gRPC, 512 spans a request, beside a peer", reach=1.5),
+    "F1": Goal(what="as shipped, against as small as possible", reach=1.7, stretch=1.4),
+    "F2": Goal(what="recordings as sent, against `tail_sampling`", reach=2.2, stretch=1.5),
+    "F3 HTTP": Goal(what="10 spans a request, against `tail_sampling`", reach=1.3, stretch=1.0),
+    "F3 gRPC": Goal(what="10 spans a request, against `tail_sampling`", reach=1.8, stretch=1.0),
+    "F4 HTTP": Goal(what="512 spans a request, against `groupbytrace`", reach=1.0, stretch=0.8),
+    "F4 gRPC": Goal(what="512 spans a request, against `groupbytrace`", reach=1.3, stretch=0.8),
+    "F5 log": Goal(what="a score as an OTLP log event", reach=25, stretch=15, unit="µs"),
+    "F5 span": Goal(what="a score as an event of its root span", reach=20, stretch=15, unit="µs"),
+    "F6": Goal(what="request to score beyond `decision_delay`, p99 at half load", reach=25, stretch=10, unit="ms"),
+    "F7 version": Goal(what="`spanscore --version`", reach=120, stretch=80, unit="ms"),
+    "F7 score": Goal(what="`spanscore score` of one small recording", reach=400, stretch=250, unit="ms"),
+    "F8 memory": Goal(what="`spanscore score`, peak memory", reach=200, unit="MB"),
+    "F8 speed": Goal(what="`spanscore score`, speed", reach=20, at_least=True, unit="MB/s"),
+    "F9 load": Goal(what="memory an open span", reach=1200, unit="B"),
+    "F9 recordings": Goal(what="memory an open span, recordings", reach=1300, unit="B"),
     "P5": Goal(what="OTLP/gRPC, one span a request", reach=1.7, stretch=1.5),
     "P6": Goal(what="on_end, in the agent's thread", reach=0.6, stretch=0.5),
-    "P7": Goal(what="memory an open span", reach=1300, stretch=750, unit="B"),
-    "P8": Goal(what="request received to score emitted, p99 at 15 % load", reach=15, stretch=5, unit="ms"),
-    "P8 small": Goal(what="the same, 32 spans a request", reach=4, stretch=2, unit="ms"),
-    "P9": Goal(what="in-process, root end to score, p99, idle agent", reach=1, stretch=0.1, unit="ms"),
     "P10": Goal(what="against the fastest peer", reach=1, stretch=5, at_least=True),
     "P11": Goal(what="growth: cost of 10 times the calls", reach=12),
     "P11 LCS": Goal(what="growth: cost of 10 times the calls, LCS", reach=32),
@@ -87,6 +88,15 @@ class Row:
     ratio: str = ""
     reach: str = ""
     verdict: str = ""
+
+
+class Cell(NamedTuple):
+    """One figure of the table for users."""
+
+    row: str
+    """What was measured."""
+    column: str
+    text: str
 
 
 def judged(number: str, value: float, *, figure: str, yardstick: str = "", what: str = "") -> Row:

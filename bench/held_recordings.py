@@ -9,7 +9,6 @@ import gc
 import json
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 from typing import Final
@@ -17,7 +16,6 @@ from typing import Final
 from bench import recorded, scoring
 from bench.measure import collect_rarely
 from bench.process import resident
-from spanscore.otlp.from_protobuf import trace_ids
 
 _SETTINGS: Final = "traces: {decision_delay: 1h, num_traces: 200000, trace_timeout: 1h, max_trace_age: 2h}\n"
 _WARM_UP: Final = 50_000
@@ -39,7 +37,7 @@ def main() -> None:
         """Take in whole generations until so many spans are open, and return the bytes received."""
         received = 0
         while engine.counts().live < most:
-            for body in _renewed(bodies, next(generations)):
+            for body in recorded.renewed(bodies, next(generations)):
                 decoded = scoring.decoded(body, keys, plain=False)
                 engine.add(decoded.spans, decoded.sizes)
                 received += len(body)
@@ -56,18 +54,6 @@ def main() -> None:
         "as received": received / spans,
     }
     print(json.dumps(result))
-
-
-def _renewed(bodies: list[bytes], generation: int) -> Iterator[bytes]:
-    """Yield the same traces under other ids."""
-    number = generation.to_bytes(4, "big")
-    for body in bodies:
-        renewed = body
-        for trace_id in trace_ids(body):
-            renewed = renewed.replace(
-                trace_id, trace_id[:-4] + bytes(a ^ b for a, b in zip(trace_id[-4:], number, strict=True))
-            )
-        yield renewed
 
 
 if __name__ == "__main__":

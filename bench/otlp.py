@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue
@@ -48,21 +47,6 @@ def protobuf_request(spans: Iterable[WorkloadSpan]) -> bytes:
             for span in found:
                 _add(scope_spans, span)
     return request.SerializeToString()
-
-
-def json_request(spans: Iterable[WorkloadSpan]) -> bytes:
-    """Return the same request in OTLP/JSON."""
-    resource_spans = [
-        {
-            "resource": {"attributes": _json_pairs(_resource(service))},
-            "scopeSpans": [
-                {"scope": {"name": scope}, "spans": [_json_span(span) for span in found]}
-                for scope, found in scopes.items()
-            ],
-        }
-        for service, scopes in _grouped(spans).items()
-    ]
-    return json.dumps({"resourceSpans": resource_spans}, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _grouped(spans: Iterable[WorkloadSpan]) -> dict[str, dict[str, list[WorkloadSpan]]]:
@@ -112,30 +96,3 @@ def _value(value: Value) -> AnyValue:
     if isinstance(value, int):
         return AnyValue(int_value=value)
     return AnyValue(array_value=ArrayValue(values=[AnyValue(string_value=item) for item in value]))
-
-
-def _json_span(span: WorkloadSpan) -> dict[str, Any]:
-    return {
-        "traceId": span.trace_id.hex(),
-        "spanId": span.span_id.hex(),
-        "parentSpanId": span.parent_span_id.hex(),
-        "flags": _FLAGS,
-        "name": span.name,
-        "kind": span.kind,
-        "startTimeUnixNano": str(span.start_ns),
-        "endTimeUnixNano": str(span.end_ns),
-        "attributes": _json_pairs(span.attributes),
-        "status": {"code": 2} if span.failed else {},
-    }
-
-
-def _json_pairs(attributes: Attributes) -> list[dict[str, Any]]:
-    return [{"key": key, "value": _json_value(value)} for key, value in attributes]
-
-
-def _json_value(value: Value) -> dict[str, Any]:
-    if isinstance(value, str):
-        return {"stringValue": value}
-    if isinstance(value, int):
-        return {"intValue": str(value)}
-    return {"arrayValue": {"values": [{"stringValue": item} for item in value]}}

@@ -1,74 +1,64 @@
-"""How long a recording of 100 MB takes to score, and whether memory grows with the number of closed traces.
-
-Run: python -m bench.recordings
-"""
+"""F8: how much memory `spanscore score` takes for recordings of different sizes, and how fast it is."""
 
 from __future__ import annotations
 
-import gzip
 import re
-import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Final
 
-CORPUS: Final = Path(__file__).parents[1] / "tests" / "corpus"
-SIZES_MB: Final = (10, 100)
-CONFIG: Final = """
-evaluators:
-  health: {type: tool_call_trajectory}
-  order: {type: tool_call_order, tool_calls_order: [get_weather, search_flights, book_hotel]}
-  booked: {type: tool_call_args, tool_calls: [{name: book_hotel, args: {hotel: Ritz}}]}
-  allowed: {type: tool_policy, max_calls: 20, must_precede: [[search_flights, book_hotel]]}
-"""
+from bench import recorded, scoring
+from bench.goals import Row, Run, judged
+from bench.process import SCORED, most_resident
 
-_TRACE_ID: Final = re.compile(rb'("traceId": ?")([0-9a-f]{32})')
+_TRACE_ID: Final = re.compile(rb'("traceId": ?"[0-9a-f]{28})[0-9a-f]{4}')
+_LOOK_S: Final = 0.01
 
 
-def lines() -> Iterator[bytes]:
-    """Yield the lines of all recordings again and again, each time with trace ids of their own."""
-    recorded = [
-        line
-        for path in sorted(CORPUS.glob("*.jsonl.gz"))
-        for line in gzip.decompress(path.read_bytes()).splitlines(keepends=True)
-    ]
-    for generation in range(1 << 16):
-        suffix = b"%04x" % generation
-        for line in recorded:
-            yield _TRACE_ID.sub(lambda match: match[1] + match[2][:28] + suffix, line)  # noqa: B023 - used at once
-
-
-def measured(path: Path, config: Path) -> tuple[float, int, int]:
-    """Score a file in a process of its own; return seconds, trajectories, and the peak of its memory in bytes."""
-    command = [sys.executable, "-m", "spanscore", "score", str(path), "--config", str(config), "--format", "json"]
-    began = time.perf_counter()
-    # Scored trajectories fail on purpose in the recordings: the status is 1.
-    output = subprocess.run(command, stdout=subprocess.PIPE, check=False).stdout
-    seconds = time.perf_counter() - began
-    return seconds, output.count(b"\n"), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
-
-
-def main() -> None:
-    """Print one line for each size."""
+def rows(run: Run) -> Iterator[Row]:
+    """Score a file of each size in a process of its own."""
+    sizes = (10, 40) if run.quick else (10, 100, 400)
     with tempfile.TemporaryDirectory() as directory:
         config = Path(directory) / "bench.yaml"
-        config.write_text(CONFIG, encoding="utf-8")
-        print(f"{'size':>8} {'time':>8} {'rate':>10} {'trajectories':>13} {'peak memory':>12}")
-        for size_mb in SIZES_MB:
-            path = Path(directory) / f"{size_mb}.jsonl"
-            with path.open("wb") as file:
-                for line in lines():
-                    if file.tell() > size_mb * 1e6:
-                        break
-                    file.write(line)
-            seconds, trajectories, peak = measured(path, config)
-            rate = path.stat().st_size / 1e6 / seconds
-            print(f"{size_mb:>5} MB {seconds:>6.1f} s {rate:>5.0f} MB/s {trajectories:>13} {peak / 1e6:>9.0f} MB")
+        config.write_text(scoring.FOUR_EVALUATORS, encoding="utf-8")
+        path = Path(directory) / "runs.jsonl"
+        for size in sizes:
+            _write(path, size * 1e6)
+            seconds, peak = _scored(path, config)
+            yield judged("F8 memory", peak / 1e6, what=f"{size} MB", figure=f"{peak / 1e6:.0f} MB")
+            speed = path.stat().st_size / 1e6 / seconds
+            yield judged("F8 speed", speed, what=f"{size} MB", figure=f"{speed:.1f} MB/s, {seconds:.1f} s")
 
 
-if __name__ == "__main__":
-    main()
+def _write(path: Path, size: float) -> None:
+    """Write the recordings again and again, each time with trace ids of their own."""
+    lines = recorded.lines()
+    with path.open("wb") as file:
+        for generation in count():
+            suffix = b"%04x" % generation
+            for line in lines:
+                if file.tell() > size:
+                    return
+                file.write(_TRACE_ID.sub(rb"\g<1>" + suffix, line))
+
+
+def _scored(path: Path, config: Path) -> tuple[float, int]:
+    """Return the seconds that it takes, and the peak of its memory in bytes.
+
+    The kernel's figure for a process that has ended may be that of the one that started it.
+    """
+    command = [sys.executable, "-m", "spanscore", "score", str(path), "--config", str(config), "--format", "json"]
+    began, peak = time.perf_counter(), 0
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while process.poll() is None:
+        peak = most_resident(process.pid) or peak
+        time.sleep(_LOOK_S)
+    if process.returncode not in SCORED:
+        message = f"the status of `spanscore score` is {process.returncode}"
+        raise RuntimeError(message)
+    return time.perf_counter() - began, peak

@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -33,7 +33,7 @@ from bench.decoders import DECODERS, PLAIN
 from bench.measure import collect_rarely, interleaved, typical
 from bench.process import Process, python
 from bench.scaling_model import Figures, limits_table, need, needs_table
-from bench.serving import NOT_DURABLE, PROMETHEUS, RECEIVER, at_rest, grpc_port, spanscore, yardstick_port
+from bench.serving import DURABLE, PROMETHEUS, RECEIVER, SMALLEST, at_rest, grpc_port, spanscore, yardstick_port
 from bench.table import machine
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "scaling.md"
@@ -181,7 +181,7 @@ def _memory(thousands: int) -> tuple[float, float]:
     """Return the memory of a process, and that of each span of open traces."""
     load = workload.requests(1_000, concurrent=1_000, roots=False)
     spans = 1_000 * (workload.OTHER_SPANS - 1 + workload.CALLS)
-    with spanscore(RECEIVER + PROMETHEUS + NOT_DURABLE + _HELD_OPEN, DECODERS[PLAIN]) as server:
+    with spanscore(SMALLEST + _HELD_OPEN, DECODERS[PLAIN]) as server:
         client = GrpcClient(grpc_port(server))
         base = server.memory()
         # What the first ones take beside, for buffers and tables, is the process's.
@@ -245,13 +245,9 @@ def _balancer(program: Path, backends: Sequence[int]) -> Iterator[tuple[Process,
             yield process, port
 
 
-@contextmanager
-def _replica() -> Iterator[Process]:
+def _replica() -> AbstractContextManager[Process]:
     """Run `spanscore serve` as a replica: what it takes, it keeps until it is scored."""
-    with tempfile.TemporaryDirectory() as directory:
-        kept = f"storage: {{durability: crash, directory: {directory}, max_size: 8GiB}}\n"
-        with spanscore(RECEIVER + PROMETHEUS + kept, DECODERS[PLAIN]) as server:
-            yield server
+    return spanscore(RECEIVER + PROMETHEUS + DURABLE, DECODERS[PLAIN])
 
 
 if __name__ == "__main__":

@@ -49,9 +49,4 @@ def decoded(body: bytes, wanted: WantedAttributes | None, *, plain: bool = True)
 
 def engine(config: Config, scoring: Pipeline, clock: Clock) -> Engine:
     """Return an engine that sends nothing."""
-    return Engine(table(config), scoring, {}, clock)
-
-
-def table(config: Config) -> TraceTable:
-    """Return a trace table as configured."""
-    return TraceTable(config.traces, root_condition(config, pipeline(config).reader))
+    return Engine(TraceTable(config.traces, root_condition(config, scoring.reader)), scoring, {}, clock)

@@ -5,22 +5,33 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Iterable
+import textwrap
+from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
-from bench.goals import Row, Run
+from bench.decoders import FAST, PLAIN
+from bench.goals import Cell, Row, Run
+from bench.latency import P99
+from bench.memory import MEMORY
+from bench.servers import JOINED, LARGE, SCORED_RUNS, SENT, SHIPPED, SMALL, TEN
 
 README: Final = Path(__file__).with_name("README.md")
+FRONT: Final = README.parents[1] / "README.md"
 BEGIN: Final = "<!-- figures: written by `python -m bench --write` -->"
 END: Final = "<!-- end of figures -->"
+FOR_USERS: Final = "<!-- for users: written by `python -m bench --write` -->"
+END_FOR_USERS: Final = "<!-- end for users -->"
 
 HEADER: Final = (
     "| goal | what | figure | yardstick | ratio | reach | verdict |",
     "| --- | --- | --- | --- | --- | --- | --- |",
 )
 
+COLUMNS: Final = (LARGE, TEN, JOINED, SENT, SCORED_RUNS, MEMORY, P99)
+
+_SPEED: Final = re.compile(r"\*\*Speed\*\*: [^;]*;(.*?)(?=\n\n)", re.DOTALL)
 _PACKAGES: Final = ("protobuf", "grpcio", "aiohttp", "uvloop", "opentelemetry-sdk")
 
 
@@ -36,30 +47,82 @@ def machine() -> str:
     return f"{os.cpu_count()} cores of {_processor()}, Python {platform.python_version()}, {', '.join(libraries)}"
 
 
-def update_readme(rows: Iterable[Row], run: Run) -> None:
-    """Put the rows between the two marks; rows of goals that were not measured stay as they were."""
+def update_readme(rows: Iterable[Row], cells: Iterable[Cell], run: Run, *, whole: bool) -> None:
+    """Put the figures between the marks; those that were not measured stay, unless the `whole` table was measured."""
     how = f"{machine()}; with --quick" if run.quick else machine()
     text = README.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    old, after = rest.split(END)
-    kept = [line for line in old.splitlines() if line.startswith(("| P", "|  |"))]
+    kept = [] if whole else [line for line in _between(text, BEGIN, END) if re.match(r"\| ([FP]\d+)? ", line)]
     lines = [*HEADER, *_merged(kept, [markdown(row) for row in rows])]
-    README.write_text(f"{before}{BEGIN}\n{how}\n\n{chr(10).join(lines)}\n{END}{after}", encoding="utf-8")
+    text = _put(text, BEGIN, END, [how, "", *lines])
+    known = {} if whole else _of_users(_between(text, FOR_USERS, END_FOR_USERS))
+    for name, measured in by_row(cells).items():
+        known[name] = {**known.get(name, {}), **measured}
+    README.write_text(_put(text, FOR_USERS, END_FOR_USERS, users_table(known)), encoding="utf-8")
+    FRONT.write_text(front_page(FRONT.read_text(encoding="utf-8"), known), encoding="utf-8")
+
+
+def by_row(cells: Iterable[Cell]) -> dict[str, dict[str, str]]:
+    """Return the texts of cells by row and column."""
+    rows: dict[str, dict[str, str]] = {}
+    for cell in cells:
+        rows.setdefault(cell.row, {})[cell.column] = cell.text
+    return rows
+
+
+def users_table(known: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Return the table for users, whose cells are by row and column."""
+    lines = [(name, *(cells.get(column, "") for column in COLUMNS)) for name, cells in known.items()]
+    return [f"| {' | '.join(line)} |" for line in (("", *COLUMNS), ["---"] * (1 + len(COLUMNS)), *lines)]
+
+
+def front_page(text: str, known: Mapping[str, Mapping[str, str]]) -> str:
+    """Return the project's README with the speeds of the table for users; as it is where one was not measured."""
+    speeds = []
+    for decoder in (PLAIN, FAST):
+        cells = [known.get(f"{name}: {decoder}", {}).get(LARGE) for name in (SHIPPED, SMALL)]
+        speeds.append([_rounded(1e6 / float(cell.split()[0])) for cell in cells if cell])
+    if any(len(each) < len(("shipped", "small")) for each in speeds):
+        return text
+    (shipped, small), (shipped_fast, small_fast) = speeds
+    said = (
+        f"**Speed**: over HTTP, one core scores {shipped} spans a second [as shipped](config/collector.yaml) and "
+        f"{small} with one evaluator and Prometheus alone, or {shipped_fast} and {small_fast} with [the compiled "
+        "decoder](fast/README.md);"
+    )
+    return _SPEED.sub(lambda found: textwrap.fill(said + found[1], 120, break_on_hyphens=False), text)
+
+
+def _rounded(value: float) -> str:
+    """Return a number with two digits, and zeros."""
+    return f"{float(f'{value:.1e}'):,.0f}"
+
+
+def _between(text: str, begin: str, end: str) -> list[str]:
+    return text.partition(begin)[2].partition(end)[0].strip().splitlines()
+
+
+def _put(text: str, begin: str, end: str, lines: Iterable[str]) -> str:
+    before, rest = text.split(begin)
+    return "\n".join((before + begin, *lines, end + rest.split(end)[1]))
+
+
+def _of_users(lines: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return the cells of a table for users, by row and column."""
+    header, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)
+    return {name: dict(zip(header[1:], cells, strict=True)) for name, *cells in rows}
 
 
 def _merged(old: list[str], new: list[str]) -> list[str]:
     """Return all rows in the order of the goals, the new ones instead of the old; a row without a goal goes along."""
-    blocks: dict[str, list[str]] = {}
-    for lines in (_blocks(old), _blocks(new)):
-        blocks.update(lines)
-    return [line for goal in sorted(blocks, key=lambda goal: int(goal[1:])) for line in blocks[goal]]
+    blocks = _blocks(old) | _blocks(new)
+    return [line for goal in sorted(blocks, key=lambda goal: (goal[:1], int(goal[1:] or 0))) for line in blocks[goal]]
 
 
 def _blocks(lines: list[str]) -> dict[str, list[str]]:
     blocks: dict[str, list[str]] = {}
-    goal = "P0"
+    goal = ""
     for line in lines:
-        if match := re.match(r"\| (P\d+) ", line):
+        if match := re.match(r"\| ([FP]\d+) ", line):
             goal = match[1]
         blocks.setdefault(goal, []).append(line)
     return blocks

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from bench.otlp import SCOPES, Attributes, Value, WorkloadSpan, json_request, protobuf_request
+from bench.otlp import SCOPES, Attributes, Value, WorkloadSpan, protobuf_request
 
 SPANS_PER_REQUEST: Final = 512
 CALLS: Final = 6
@@ -83,24 +83,7 @@ def stream(  # noqa: PLR0913 - as above
         yield protobuf_request(batch)
 
 
-def json_requests(  # noqa: PLR0913 - as above
-    traces: int,
-    *,
-    seed: int = 0,
-    spans_per_request: int = SPANS_PER_REQUEST,
-    calls: int = CALLS,
-    concurrent: int = CONCURRENT,
-    roots: bool = True,
-) -> list[bytes]:
-    """Return the same load in OTLP/JSON."""
-    going = spans(traces, seed=seed, calls=calls, concurrent=concurrent, roots=roots)
-    bodies = []
-    while batch := list(islice(going, spans_per_request)):
-        bodies.append(json_request(batch))
-    return bodies
-
-
-def renewed(bodies: Iterable[bytes], generation: int) -> list[bytes]:
+def renewed(bodies: Sequence[bytes], generation: int) -> list[bytes]:
     """Return protobuf requests with the same traces under other ids, quicker than they could be made."""
     mark = generation.to_bytes(len(_MARK), "big")
     return [body.replace(_MARK, mark) for body in bodies]

@@ -10,6 +10,7 @@ from typing import Final
 
 REQUIREMENTS: Final = {
     "agentevals-cli": (),
+    "arize-phoenix": (),
     "pydantic-evals": (),
     "ragas": ("langchain-community<0.4",),  # it imports a module that later releases do not have
     "google-adk": (),

@@ -20,13 +20,21 @@ receivers:
       grpc: {{endpoint: "127.0.0.1:{grpc}", max_recv_msg_size_mib: 64}}
       http: {{endpoint: "127.0.0.1:{http}", max_request_body_size: 67108864}}
 processors:
-  groupbytrace: {{wait_duration: 2s, num_traces: 50000}}
+  groupbytrace: {{wait_duration: {wait}, num_traces: 60000}}
+  tail_sampling:
+    decision_wait: {wait}
+    num_traces: 60000
+    policies:
+      - {{name: errors, type: status_code, status_code: {{status_codes: [ERROR]}}}}
+      - {{name: slow, type: latency, latency: {{threshold_ms: 30000}}}}
+      - {{name: agents, type: string_attribute, string_attribute: {{key: gen_ai.agent.name, values: [refund-agent]}}}}
+      - {{name: some, type: probabilistic, probabilistic: {{sampling_percentage: 10}}}}
 exporters:
   nop: {{}}
 service:
   telemetry: {{metrics: {{level: none}}}}
   pipelines:
-    traces: {{receivers: [otlp], processors: [groupbytrace], exporters: [nop]}}
+    traces: {{receivers: [otlp], processors: [{processor}], exporters: [nop]}}
 """
 
 
@@ -42,15 +50,21 @@ class Receiver:
 
 
 @contextmanager
-def collector() -> Iterator[Receiver]:
-    """Run the OpenTelemetry Collector: traces are grouped, held for two seconds, and thrown away."""
+def collector(processor: str, wait: str = "2s") -> Iterator[Receiver]:
+    """Run the OpenTelemetry Collector: traces are put together, held for a while, and thrown away.
+
+    Args:
+        processor: `groupbytrace`, or `tail_sampling` with four policies.
+        wait: how long a trace is held.
+    """
     http, grpc, _ = _free_ports()
     with tempfile.TemporaryDirectory() as directory:
         config = Path(directory) / "collector.yaml"
-        config.write_text(_COLLECTOR_CONFIG.format(http=http, grpc=grpc), encoding="utf-8")
+        text = _COLLECTOR_CONFIG.format(http=http, grpc=grpc, processor=processor, wait=wait)
+        config.write_text(text, encoding="utf-8")
         command = [str(peers.collector()), "--config", str(config)]
         with Process(command, ready="Everything is ready") as process:
-            yield Receiver(f"Collector {peers.collector_version()}, groupbytrace", process, http, grpc)
+            yield Receiver(f"Collector {peers.collector_version()}, {processor}", process, http, grpc)
 
 
 @contextmanager
@@ -64,6 +78,23 @@ def agentevals() -> Iterator[Receiver]:
     ]
     with Process(command, ready=r"(?s)(Application startup complete.*){2}") as process:
         yield Receiver(f"agentevals-cli {peers.version('agentevals-cli')}", process, http, grpc)
+
+
+@contextmanager
+def phoenix() -> Iterator[Receiver]:
+    """Run Phoenix with SQLite: spans are kept and shown, and scored when somebody asks."""
+    http, grpc, _ = _free_ports()
+    with tempfile.TemporaryDirectory() as directory:
+        environment = {
+            "PHOENIX_WORKING_DIR": directory,
+            "PHOENIX_HOST": "127.0.0.1",
+            "PHOENIX_PORT": str(http),
+            "PHOENIX_GRPC_PORT": str(grpc),
+            "PHOENIX_TELEMETRY_ENABLED": "false",
+        }
+        command = [str(peers.directory() / "arize-phoenix" / "bin" / "phoenix"), "serve"]
+        with Process(command, "Application startup complete", environment) as process:
+            yield Receiver(f"Phoenix {peers.version('arize-phoenix')}", process, http, grpc)
 
 
 def _free_ports() -> tuple[int, int, int]:

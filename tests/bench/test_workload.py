@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from bench import workload
+from bench import recorded, workload
 from spanscore.model import Span
-from spanscore.otlp.from_json import decode_json
 from spanscore.otlp.from_protobuf import decode_protobuf
 
 TRACES = 300
@@ -57,12 +56,6 @@ def test_traces_run_side_by_side() -> None:
     assert max(sum(not span.parent_span_id for span in request) for request in requests) < 80
 
 
-def test_json_holds_the_same_spans() -> None:
-    """Both encodings decode to the same spans."""
-    in_json = [decode_json(body).spans for body in workload.json_requests(20)]
-    assert decoded(workload.requests(20)) == in_json
-
-
 def test_the_same_arguments_give_the_same_bytes() -> None:
     """The load is the same each time; another seed gives another one."""
     assert workload.requests(5, seed=1) == workload.requests(5, seed=1)
@@ -88,3 +81,16 @@ def test_the_knobs_turn() -> None:
         kinds(spans) for spans in traces.values()
     ]
     assert [50, 50, 50, 50, 26] == [len(request) for request in decoded(bodies)]
+
+
+def test_recordings_can_be_joined_and_renewed() -> None:
+    """Requests put together hold the same spans; renewed traces differ in their ids only, and are as many."""
+    sent = recorded.requests()[:200]
+    spans = [span for request in decoded(sent) for span in request]
+    together = decoded(list(recorded.joined(sent, 512)))
+    assert spans == [span for request in together for span in request]
+    assert all(len(request) >= 512 for request in together[:-1])
+    renewed = [span for request in decoded(recorded.renewed(sent, 7)) for span in request]
+    assert not {span.trace_id for span in spans} & {span.trace_id for span in renewed}
+    assert len(by_trace([spans])) == len(by_trace([renewed]))
+    assert [len(span.attributes) for span in spans] == [len(span.attributes) for span in renewed]
