@@ -1,6 +1,7 @@
 """Runs programs in processes of their own: Python's, and above all the command `spanscore`.
 
-The command runs in a fork of an interpreter that has imported all of it and made the models of all evaluators. Its end
+The command runs in a fork of an interpreter that has imported all of it and made the models of all evaluators; a run of
+the tests has one such interpreter. Its end
 joins its threads, calls what was registered for the exit and flushes its output, and leaves out to take the interpreter
 apart, which costs more than most commands. `tests/cli/test_real_starts.py` starts each command as a user does.
 """
@@ -19,10 +20,14 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from deadline import DEADLINE_S
-from warm import Fork, WarmInterpreter, text_of
+from warm import Fork, Forks, WarmInterpreter, text_of
 
 SPANSCORE = (sys.executable, "-m", "spanscore")
+_PIPE = "TESTS_PIPE"
+"""The environment variable with the pipe that the interpreter reads."""
 _IMPORTS = """
 import importlib, pkgutil, spanscore
 for module in pkgutil.walk_packages(spanscore.__path__, "spanscore."):
@@ -118,10 +123,23 @@ def really_started(*arguments: object, **environment: str) -> subprocess.Complet
 
 
 @cache
-def _warm() -> WarmInterpreter:
-    interpreter = WarmInterpreter(_IMPORTS)
-    atexit.register(interpreter.close)
-    return interpreter
+def _warm() -> Forks:
+    forks = Forks(Path(os.environ[_PIPE]))
+    atexit.register(forks.close)
+    return forks
+
+
+class WarmCommand(WarmInterpreter):
+    """The interpreter that this process of pytest, and all workers that it will start, run the command in forks of."""
+
+    def __init__(self) -> None:
+        super().__init__(_IMPORTS)
+        os.environ[_PIPE] = str(self.pipe)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self) -> None:
+        """End it after all workers, and before their CPU-seconds are summed up."""
+        self.close()
 
 
 class Command:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import commands
 import cpu_seconds
 import examples
 
@@ -20,8 +21,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Measure what the tests cost, and keep apart what they store."""
+    """Measure what the tests cost, share what starts the command, and keep apart what they store."""
     config.pluginmanager.register(cpu_seconds.CpuSeconds(config))
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(commands.WarmCommand())
     states = tempfile.TemporaryDirectory(prefix="spanscore-states-", ignore_cleanup_errors=True)
     config.add_cleanup(states.cleanup)
     config.pluginmanager.register(OwnStates(Path(states.name)))
