@@ -20,6 +20,7 @@ from receivers.otlp_requests import request_of, simple_span, trace_id
 from receivers.receiving import Reply, answered, reply, retry_delay_s
 from serving import DEADLINE_S, ON_ANY_PORT, eventually, loop_thread, serving
 from spanscore import config
+from spanscore.cli import main
 from spanscore.errors import ConfigError
 from spanscore.receivers.otlp import over_grpc
 from spanscore.service import listeners
@@ -28,14 +29,6 @@ from spanscore.service.service import Service
 ONE = request_of(simple_span(1)).SerializeToString()
 FAREWELL_S = 3.0
 """For so long a call over gRPC is told when to come again: longer than by default, for those who are slow to ask."""
-
-
-def serve(tmp_path: Path, configuration: str) -> tuple[int, str]:
-    """Run the command until it ends by itself, and return its exit status and what it says."""
-    path = tmp_path / "spanscore.yaml"
-    path.write_text(configuration)
-    ended = really_started("serve", "--config", path)
-    return ended.returncode, ended.stderr
 
 
 ELSEWHERE = 'exporters: {prometheus: {endpoint: "127.0.0.1:0"}}\n'  # the port by default may be another program's
@@ -162,17 +155,25 @@ traces: {{remember_traces: 1000}}
 
 def test_098_a_port_in_use_is_an_error(tmp_path: Path) -> None:
     """The error names the address and the key of the configuration."""
+    path = tmp_path / "spanscore.yaml"
     with socket.create_server(("127.0.0.1", 0)) as used:
         endpoint = f"127.0.0.1:{used.getsockname()[1]}"
-        status, told = serve(tmp_path, ON_ANY_PORT.replace("127.0.0.1:0", endpoint, 1))
+        path.write_text(ON_ANY_PORT.replace("127.0.0.1:0", endpoint, 1))
+        ended = really_started("serve", "--config", path)
     key = "receivers.otlp.protocols.grpc.endpoint"
-    assert (1, True) == (status, f"{key}: cannot listen on {endpoint}: address already in use\n" in told)
+    assert (1, True) == (
+        ended.returncode,
+        f"{key}: cannot listen on {endpoint}: address already in use\n" in ended.stderr,
+    )
 
 
-def test_099_a_wrong_configuration_is_an_error(tmp_path: Path) -> None:
+def test_099_a_wrong_configuration_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every mistake is reported, and nothing starts."""
-    status, told = serve(tmp_path, f"{ON_ANY_PORT}\ntraces: {{decision_delay: 7}}\nevaluatorz: {{}}")
-    assert (2, False) == (status, "listening" in told)
+    path = tmp_path / "spanscore.yaml"
+    path.write_text(f"{ON_ANY_PORT}\ntraces: {{decision_delay: 7}}\nevaluatorz: {{}}")
+    assert 2 == main(["serve", "--config", str(path)])
+    told = capsys.readouterr().err
+    assert "listening" not in told
     assert all(key in told for key in ("traces.decision_delay", "evaluatorz"))
 
 
