@@ -23,6 +23,7 @@ from pathlib import Path
 import pytest
 
 from deadline import DEADLINE_S
+from spanscore.cli import main
 from warm import Fork, Forks, WarmInterpreter, text_of
 
 SPANSCORE = (sys.executable, "-m", "spanscore")
@@ -34,7 +35,10 @@ for module in pkgutil.walk_packages(spanscore.__path__, "spanscore."):
     if module.name not in {"spanscore.__main__", "spanscore.testing.pytest_plugin"}:
         importlib.import_module(module.name)
 spanscore.config.json_schema()
+spanscore.config.default()
 """
+_OF_FILES = {"score", "explain", "golden", "learn", "diff", "check", "list", "describe", "schema"}
+"""The commands that start no thread, no server and no program."""
 _COMMAND = """
 import atexit, os, runpy, sys
 status = 1
@@ -65,15 +69,35 @@ def python(*arguments: object, **environment: str) -> subprocess.CompletedProces
 
 
 def spanscore(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the command to its end, in a fork; in a new interpreter if `environment` holds settings of Python's own.
+    """Run the command to its end, where that is cheapest.
 
-    For `PYTHONPATH` a fork is enough.
+    If it only reads and writes files and is given no environment, it runs in this process; else in a fork; in a new
+    interpreter if `environment` holds settings of Python's own. For `PYTHONPATH` a fork is enough.
     """
     if any(name.startswith("PYTHON") for name in environment.keys() - {"PYTHONPATH"}):
         return really_started(*arguments, **environment)
+    if arguments[:1] and arguments[0] in _OF_FILES and not environment:
+        return _ran_here(list(map(str, arguments)))
     path = [each for each in environment.get("PYTHONPATH", "").split(os.pathsep) if each]
     program = f"import sys\nsys.path[1:1] = {path}\n{_COMMAND}"
     return _warm().run(program, ["spanscore", *map(str, arguments)], os.environ | environment)
+
+
+def _ran_here(arguments: list[str]) -> subprocess.CompletedProcess[str]:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        output, errors = Path(folder) / "output", Path(folder) / "errors"
+        with (
+            Path(os.devnull).open(encoding="utf-8") as source,
+            output.open("w", encoding="utf-8") as out,
+            errors.open("w", encoding="utf-8", errors="backslashreplace") as err,
+        ):
+            for name, stream in (("stdin", source), ("stdout", out), ("stderr", err)):
+                patch.setattr(sys, name, stream)
+            try:
+                status = main(arguments)
+            except SystemExit as ended:  # as argparse ends it
+                status = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        return subprocess.CompletedProcess(arguments, status, text_of(output), text_of(errors))
 
 
 def spanscore_unread(
