@@ -4,6 +4,7 @@ import gc
 import itertools
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,10 +31,16 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(OwnStates(Path(states.name)))
 
 
-def pytest_collection_finish() -> None:
-    """Have the garbage collector look no more at thousands of tests, which takes it half a second each time."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Let the garbage collector rest during the imports, and look no more at thousands of tests: that takes seconds."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 class OwnStates:

@@ -88,6 +88,7 @@ def _posted(connection: http.client.HTTPConnection) -> Reply:
     return reply(connection.getresponse())
 
 
+@pytest.mark.processes
 def test_095_a_signal_ends_it_well(tmp_path: Path) -> None:
     """SIGTERM leads to all that, and to exit status 0."""
     with process(tmp_path) as running:
@@ -153,6 +154,7 @@ traces: {{remember_traces: 1000}}
         thread.run(never_started.stop())
 
 
+@pytest.mark.processes
 def test_098_a_port_in_use_is_an_error(tmp_path: Path) -> None:
     """The error names the address and the key of the configuration."""
     path = tmp_path / "spanscore.yaml"
