@@ -1,7 +1,7 @@
-"""Runs programs in processes of their own: Python's, and above all the command `spanscore`.
+"""Runs programs: Python's, and above all the command `spanscore`.
 
-The command runs in a fork of an interpreter that has imported all of it and made the models of all evaluators; a run of
-the tests has one such interpreter. Its end
+Some commands run in the process of the test, where they cost least. The others run in a fork of an interpreter that has
+imported all of it and made the models of all evaluators; a run of the tests has one such interpreter. The end of a fork
 joins its threads, calls what was registered for the exit and flushes its output, and leaves out to take the interpreter
 apart, which costs more than most commands. `tests/cli/test_real_starts.py` starts each command as a user does.
 """
@@ -37,8 +37,8 @@ for module in pkgutil.walk_packages(spanscore.__path__, "spanscore."):
 spanscore.config.json_schema()
 spanscore.config.default()
 """
-_OF_FILES = {"score", "explain", "golden", "learn", "diff", "check", "list", "describe", "schema"}
-"""The commands that start no thread, no server and no program."""
+_OF_FILES = {"score", "explain", "golden", "check"}
+"""Commands that read and write files alone, and import little: others are cheaper in a fork that has all imported."""
 _COMMAND = """
 import atexit, os, runpy, sys
 status = 1
@@ -71,7 +71,7 @@ def python(*arguments: object, **environment: str) -> subprocess.CompletedProces
 def spanscore(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the command to its end, where that is cheapest.
 
-    If it only reads and writes files and is given no environment, it runs in this process; else in a fork; in a new
+    If it is one of `_OF_FILES` and is given no environment, it runs in this process; else in a fork; in a new
     interpreter if `environment` holds settings of Python's own. For `PYTHONPATH` a fork is enough.
     """
     if any(name.startswith("PYTHON") for name in environment.keys() - {"PYTHONPATH"}):
