@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import os
 import socket
 import threading
 from contextlib import suppress
@@ -129,10 +130,11 @@ def test_097_restarts_leave_nothing_behind() -> None:
     """A hundred starts and stops on the same ports, or no start at all, leave no thread and no open file."""
     with serving() as running:
         ports = {key: addresses[0].port for key, addresses in running.service.addresses.items()}
+    host = f"127.{os.getpid() // 250 % 250}.{os.getpid() % 250}.1"  # other processes take ports of 127.0.0.1 meanwhile
     configuration = f"""
-receivers: {{otlp: {{protocols: {{grpc: {{endpoint: "127.0.0.1:{ports[listeners.GRPC]}"}},
-                                  http: {{endpoint: "127.0.0.1:{ports[listeners.HTTP]}"}}}}}}}}
-exporters: {{prometheus: {{endpoint: "127.0.0.1:{ports[listeners.PAGES]}"}}}}
+receivers: {{otlp: {{protocols: {{grpc: {{endpoint: "{host}:{ports[listeners.GRPC]}"}},
+                                  http: {{endpoint: "{host}:{ports[listeners.HTTP]}"}}}}}}}}
+exporters: {{prometheus: {{endpoint: "{host}:{ports[listeners.PAGES]}"}}}}
 storage: {{durability: none}}
 traces: {{remember_traces: 1000}}
 """
