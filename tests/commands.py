@@ -1,6 +1,7 @@
-"""Runs programs in processes of their own: Python's, and above all the command `spanscore`.
+"""Runs programs: Python's, and above all the command `spanscore`.
 
-The command runs in a fork of an interpreter that has imported all of it and made the models of all evaluators. Its end
+Some commands run in the process of the test, where they cost least. The others run in a fork of an interpreter that has
+imported all of it and made the models of all evaluators; a run of the tests has one such interpreter. The end of a fork
 joins its threads, calls what was registered for the exit and flushes its output, and leaves out to take the interpreter
 apart, which costs more than most commands. `tests/cli/test_real_starts.py` starts each command as a user does.
 """
@@ -19,17 +20,25 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from deadline import DEADLINE_S
-from warm import Fork, WarmInterpreter, text_of
+from spanscore.cli import main
+from warm import Fork, Forks, WarmInterpreter, text_of
 
 SPANSCORE = (sys.executable, "-m", "spanscore")
+_PIPE = "TESTS_PIPE"
+"""The environment variable with the pipe that the interpreter reads."""
 _IMPORTS = """
 import importlib, pkgutil, spanscore
 for module in pkgutil.walk_packages(spanscore.__path__, "spanscore."):
     if module.name not in {"spanscore.__main__", "spanscore.testing.pytest_plugin"}:
         importlib.import_module(module.name)
 spanscore.config.json_schema()
+spanscore.config.default()
 """
+_OF_FILES = {"score", "explain", "golden", "check"}
+"""Commands that read and write files alone, and import little: others are cheaper in a fork that has all imported."""
 _COMMAND = """
 import atexit, os, runpy, sys
 status = 1
@@ -60,15 +69,35 @@ def python(*arguments: object, **environment: str) -> subprocess.CompletedProces
 
 
 def spanscore(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the command to its end, in a fork; in a new interpreter if `environment` holds settings of Python's own.
+    """Run the command to its end, where that is cheapest.
 
-    For `PYTHONPATH` a fork is enough.
+    If it is one of `_OF_FILES` and is given no environment, it runs in this process; else in a fork; in a new
+    interpreter if `environment` holds settings of Python's own. For `PYTHONPATH` a fork is enough.
     """
     if any(name.startswith("PYTHON") for name in environment.keys() - {"PYTHONPATH"}):
         return really_started(*arguments, **environment)
+    if arguments[:1] and arguments[0] in _OF_FILES and not environment:
+        return _ran_here(list(map(str, arguments)))
     path = [each for each in environment.get("PYTHONPATH", "").split(os.pathsep) if each]
     program = f"import sys\nsys.path[1:1] = {path}\n{_COMMAND}"
     return _warm().run(program, ["spanscore", *map(str, arguments)], os.environ | environment)
+
+
+def _ran_here(arguments: list[str]) -> subprocess.CompletedProcess[str]:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        output, errors = Path(folder) / "output", Path(folder) / "errors"
+        with (
+            Path(os.devnull).open(encoding="utf-8") as source,
+            output.open("w", encoding="utf-8") as out,
+            errors.open("w", encoding="utf-8", errors="backslashreplace") as err,
+        ):
+            for name, stream in (("stdin", source), ("stdout", out), ("stderr", err)):
+                patch.setattr(sys, name, stream)
+            try:
+                status = main(arguments)
+            except SystemExit as ended:  # as argparse ends it
+                status = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        return subprocess.CompletedProcess(arguments, status, text_of(output), text_of(errors))
 
 
 def spanscore_unread(
@@ -118,10 +147,23 @@ def really_started(*arguments: object, **environment: str) -> subprocess.Complet
 
 
 @cache
-def _warm() -> WarmInterpreter:
-    interpreter = WarmInterpreter(_IMPORTS)
-    atexit.register(interpreter.close)
-    return interpreter
+def _warm() -> Forks:
+    forks = Forks(Path(os.environ[_PIPE]))
+    atexit.register(forks.close)
+    return forks
+
+
+class WarmCommand(WarmInterpreter):
+    """The interpreter that this process of pytest, and all workers that it will start, run the command in forks of."""
+
+    def __init__(self) -> None:
+        super().__init__(_IMPORTS)
+        os.environ[_PIPE] = str(self.pipe)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self) -> None:
+        """End it after all workers, and before their CPU-seconds are summed up."""
+        self.close()
 
 
 class Command:

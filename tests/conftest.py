@@ -4,10 +4,12 @@ import gc
 import itertools
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import commands
 import cpu_seconds
 import examples
 
@@ -20,17 +22,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Measure what the tests cost, and keep apart what they store."""
+    """Measure what the tests cost, share what starts the command, and keep apart what they store."""
     config.pluginmanager.register(cpu_seconds.CpuSeconds(config))
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(commands.WarmCommand())
     states = tempfile.TemporaryDirectory(prefix="spanscore-states-", ignore_cleanup_errors=True)
     config.add_cleanup(states.cleanup)
     config.pluginmanager.register(OwnStates(Path(states.name)))
 
 
-def pytest_collection_finish() -> None:
-    """Have the garbage collector look no more at thousands of tests, which takes it half a second each time."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Let the garbage collector rest during the imports, and look no more at thousands of tests: that takes seconds."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 class OwnStates:

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 
 _QUICK: Final = "quick"
 _FULL: Final = "full"
-_QUICK_EXAMPLES: Final = 25
+_QUICK_EXAMPLES: Final = 10
 _FULL_EXAMPLES: Final = 100
 
 
@@ -23,6 +23,6 @@ def register_profiles() -> None:
 
 
 def at_most(full: int, **more: Any) -> settings:
-    """Return the settings of a test that tries `full` examples in the full profile, and a fifth of them otherwise."""
-    examples = full if settings().max_examples == _FULL_EXAMPLES else max(full // 5, 10)
+    """Return the settings of a test that tries `full` examples in the full profile, otherwise a tenth or ten."""
+    examples = full if settings().max_examples == _FULL_EXAMPLES else max(full // 10, _QUICK_EXAMPLES)
     return settings(max_examples=examples, **more)

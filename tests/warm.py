@@ -1,7 +1,8 @@
 """An interpreter that has imported what short programs need: each program runs in a fork of it.
 
 Importing takes a second of the processor's time, most of what a short program costs. A fork begins with the modules
-imported and nothing made of them: no thread, no socket, no event loop.
+imported and nothing made of them: no thread, no socket, no event loop. All processes of a run of the tests can ask the
+same interpreter; it imports when it is first asked.
 """
 
 from __future__ import annotations
@@ -24,11 +25,9 @@ from deadline import DEADLINE_S
 
 _FORKING = """
 import gc, json, os, select, signal, sys, time
-exec(sys.argv[1])
-gc.collect()
-gc.freeze()
+imports, pipe = sys.argv[1:]
 states = {}
-asking = open(os.dup(0), "rb", buffering=0)
+asking = open(pipe, "rb", buffering=0)
 ended, ending = os.pipe()
 os.set_blocking(ending, False)
 signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -47,6 +46,11 @@ while True:
         path = asking.readline().strip()
         if not path:
             sys.exit()
+        if imports:
+            exec(imports)
+            gc.collect()
+            gc.freeze()
+            imports = ""
         with open(path) as file:
             asked = json.load(file)
         state = open(asked["state"], "w", buffering=1)
@@ -146,24 +150,18 @@ class Fork:
         return self.returncode
 
 
-class WarmInterpreter:
-    """Runs programs, each in a fork."""
+class Forks:
+    """Runs programs, each in a fork of an interpreter that any process has started."""
 
-    def __init__(self, imports: str) -> None:
-        """Start the interpreter.
+    def __init__(self, pipe: Path | None = None) -> None:
+        """Ask an interpreter.
 
         Args:
-            imports: what it executes once, before the first fork
+            pipe: the named pipe that it reads; None makes one
         """
         self._folder = tempfile.TemporaryDirectory(prefix="warm-")
         self._numbers = itertools.count()
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _FORKING, imports],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            bufsize=0,
-            start_new_session=True,
-        )
+        self.pipe = pipe or self._new_pipe()
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -203,8 +201,7 @@ class WarmInterpreter:
         errors: Path,
     ) -> Fork:
         """Start a program as in `run`, with files, pipes or terminals as its standard streams."""
-        state, request = self._new_path(), self._new_path()
-        os.mkfifo(state)
+        state, request = self._new_pipe(), self._new_path()
         asked = {
             "program": program,
             "arguments": list(arguments),
@@ -216,23 +213,51 @@ class WarmInterpreter:
             "state": str(state),
         }
         request.write_text(json.dumps(asked))
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{request}\n".encode())
+        with self.pipe.open("wb", buffering=0) as asking:  # a line is written whole, whoever else writes
+            asking.write(f"{request}\n".encode())
         fork = Fork(state)
         state.unlink()
         request.unlink()
         return fork
 
     def close(self) -> None:
-        """End the interpreter, and all that its programs have left running."""
-        with suppress(ProcessLookupError):  # all have ended
-            os.killpg(self._process.pid, signal.SIGKILL)
-        with self._process:
-            pass  # closes its pipes, and waits for it
+        """Ask no more."""
         self._folder.cleanup()
 
     def _new_path(self) -> Path:
         return Path(self._folder.name) / str(next(self._numbers))
+
+    def _new_pipe(self) -> Path:
+        path = self._new_path()
+        os.mkfifo(path)
+        return path
+
+
+class WarmInterpreter(Forks):
+    """Runs programs, each in a fork of its own interpreter."""
+
+    def __init__(self, imports: str) -> None:
+        """Start the interpreter.
+
+        Args:
+            imports: what it executes once, before the first fork
+        """
+        super().__init__()
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _FORKING, imports, self.pipe],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self._asking = self.pipe.open("wb", buffering=0)  # while it is open, the interpreter waits for requests
+
+    def close(self) -> None:
+        """End the interpreter, and all that its programs have left running."""
+        with suppress(ProcessLookupError):  # all have ended
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._asking.close()
+        super().close()
 
 
 def text_of(path: Path) -> str:

@@ -54,7 +54,7 @@ def test_not_all_of_many_runs_are_tried(tmp_path: Path) -> None:
 
     ended = spanscore("learn", good, "-o", tmp_path / "learned.yaml")
 
-    assert (0, "") == (ended.returncode, ended.stderr)
+    assert 0 == ended.returncode, ended.stderr  # which has lines of progress where it takes more than ten seconds
     told = "expected false alarms: 0 of 31 runs (0\N{EN DASH}11 %); 31 of 61 runs were tried, to limit the time"
     assert told in ended.stdout
 

@@ -1,4 +1,4 @@
-"""Each command in an interpreter of its own, as a user starts it: the other tests run it in forks of a warm one.
+"""Each command in an interpreter of its own, as a user starts it: other tests take a fork, or their own process.
 
 `tests/cli/test_service_manager.py` starts `serve` so.
 """

@@ -19,6 +19,7 @@ from spanscore.cli import _report_writers, main
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 RECORDING = str(CORPUS / "strands.jsonl.gz")
+SEVERAL = sorted(CORPUS.glob("a*.jsonl.gz"))
 FIRST = "68e936d4b6ff4f24ac37737035216051"
 
 
@@ -138,8 +139,8 @@ def test_a_file_that_cannot_be_written(
 
 @pytest.mark.parametrize("command", ["score", "explain"])
 def test_a_full_disk_is_told_in_a_line(command: str, tmp_path: Path) -> None:
-    """What was to be shown did not arrive, and the exit status says so."""
-    with started(command, CORPUS, output=Path("/dev/full"), errors=tmp_path / "errors") as ended:
+    """What was to be shown did not arrive, and the exit status says so; it is more than what is written at once."""
+    with started(command, *SEVERAL, output=Path("/dev/full"), errors=tmp_path / "errors") as ended:
         assert 1 == ended.wait()
     assert "spanscore: [Errno 28] No space left on device\n" == (tmp_path / "errors").read_text()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import os
 import socket
 import threading
 from contextlib import suppress
@@ -20,6 +21,7 @@ from receivers.otlp_requests import request_of, simple_span, trace_id
 from receivers.receiving import Reply, answered, reply, retry_delay_s
 from serving import DEADLINE_S, ON_ANY_PORT, eventually, loop_thread, serving
 from spanscore import config
+from spanscore.cli import main
 from spanscore.errors import ConfigError
 from spanscore.receivers.otlp import over_grpc
 from spanscore.service import listeners
@@ -28,14 +30,6 @@ from spanscore.service.service import Service
 ONE = request_of(simple_span(1)).SerializeToString()
 FAREWELL_S = 3.0
 """For so long a call over gRPC is told when to come again: longer than by default, for those who are slow to ask."""
-
-
-def serve(tmp_path: Path, configuration: str) -> tuple[int, str]:
-    """Run the command until it ends by itself, and return its exit status and what it says."""
-    path = tmp_path / "spanscore.yaml"
-    path.write_text(configuration)
-    ended = really_started("serve", "--config", path)
-    return ended.returncode, ended.stderr
 
 
 ELSEWHERE = 'exporters: {prometheus: {endpoint: "127.0.0.1:0"}}\n'  # the port by default may be another program's
@@ -95,6 +89,7 @@ def _posted(connection: http.client.HTTPConnection) -> Reply:
     return reply(connection.getresponse())
 
 
+@pytest.mark.processes
 def test_095_a_signal_ends_it_well(tmp_path: Path) -> None:
     """SIGTERM leads to all that, and to exit status 0."""
     with process(tmp_path) as running:
@@ -135,10 +130,11 @@ def test_097_restarts_leave_nothing_behind() -> None:
     """A hundred starts and stops on the same ports, or no start at all, leave no thread and no open file."""
     with serving() as running:
         ports = {key: addresses[0].port for key, addresses in running.service.addresses.items()}
+    host = f"127.{os.getpid() // 250 % 250}.{os.getpid() % 250}.1"  # other processes take ports of 127.0.0.1 meanwhile
     configuration = f"""
-receivers: {{otlp: {{protocols: {{grpc: {{endpoint: "127.0.0.1:{ports[listeners.GRPC]}"}},
-                                  http: {{endpoint: "127.0.0.1:{ports[listeners.HTTP]}"}}}}}}}}
-exporters: {{prometheus: {{endpoint: "127.0.0.1:{ports[listeners.PAGES]}"}}}}
+receivers: {{otlp: {{protocols: {{grpc: {{endpoint: "{host}:{ports[listeners.GRPC]}"}},
+                                  http: {{endpoint: "{host}:{ports[listeners.HTTP]}"}}}}}}}}
+exporters: {{prometheus: {{endpoint: "{host}:{ports[listeners.PAGES]}"}}}}
 storage: {{durability: none}}
 traces: {{remember_traces: 1000}}
 """
@@ -160,19 +156,28 @@ traces: {{remember_traces: 1000}}
         thread.run(never_started.stop())
 
 
+@pytest.mark.processes
 def test_098_a_port_in_use_is_an_error(tmp_path: Path) -> None:
     """The error names the address and the key of the configuration."""
+    path = tmp_path / "spanscore.yaml"
     with socket.create_server(("127.0.0.1", 0)) as used:
         endpoint = f"127.0.0.1:{used.getsockname()[1]}"
-        status, told = serve(tmp_path, ON_ANY_PORT.replace("127.0.0.1:0", endpoint, 1))
+        path.write_text(ON_ANY_PORT.replace("127.0.0.1:0", endpoint, 1))
+        ended = really_started("serve", "--config", path)
     key = "receivers.otlp.protocols.grpc.endpoint"
-    assert (1, True) == (status, f"{key}: cannot listen on {endpoint}: address already in use\n" in told)
+    assert (1, True) == (
+        ended.returncode,
+        f"{key}: cannot listen on {endpoint}: address already in use\n" in ended.stderr,
+    )
 
 
-def test_099_a_wrong_configuration_is_an_error(tmp_path: Path) -> None:
+def test_099_a_wrong_configuration_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every mistake is reported, and nothing starts."""
-    status, told = serve(tmp_path, f"{ON_ANY_PORT}\ntraces: {{decision_delay: 7}}\nevaluatorz: {{}}")
-    assert (2, False) == (status, "listening" in told)
+    path = tmp_path / "spanscore.yaml"
+    path.write_text(f"{ON_ANY_PORT}\ntraces: {{decision_delay: 7}}\nevaluatorz: {{}}")
+    assert 2 == main(["serve", "--config", str(path)])
+    told = capsys.readouterr().err
+    assert "listening" not in told
     assert all(key in told for key in ("traces.decision_delay", "evaluatorz"))
 
 

@@ -61,9 +61,8 @@ def written(scores: Path) -> dict[str, dict[str, Any]]:
     return {report["trace_id"]: report for report in reports}
 
 
-def expected_reports(name: str, scores: Path) -> dict[str, dict[str, Any]]:
+def expected_reports(name: str, offline_settings: config.Config) -> dict[str, dict[str, Any]]:
     """Return the reports of the offline front door by trace id."""
-    offline_settings = settings(scores).for_files()
     reports = offline.score(
         Recording([CORPUS / f"{name}.jsonl.gz"]), offline_settings, wiring.pipeline(offline_settings)
     )
@@ -100,7 +99,8 @@ def test_a_recording_gives_the_same_reports_in_process(share: int, scores: Path)
         assert processor.force_flush()
     processor.shutdown()
 
-    found, expected = written(scores), {name: expected_reports(name, scores) for name in names}
+    for_files = settings(scores).for_files()
+    found, expected = written(scores), {name: expected_reports(name, for_files) for name in names}
     assert [] == [name for name in names if expected[name] != {trace: found.get(trace) for trace in expected[name]}]
     assert len(found) == sum(map(len, expected.values()))
 

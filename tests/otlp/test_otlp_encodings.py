@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import base64
 import json
+import re
 from contextlib import suppress
 from typing import Any
 
 import pytest
+from google.protobuf import json_format
 from hypothesis import given
 from hypothesis import strategies as st
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from otlp.json_spans import SPAN, request
 from receivers.otlp_requests import CORPUS_NAMES, REQUESTS, corpus_lines, from_json, request_of, simple_span, to_json
@@ -53,6 +57,20 @@ def test_recorded_requests_decode_alike(name: str) -> None:
 
     assert [decode_protobuf(from_json(line).SerializeToString()) for line in lines] == decoded
     assert [0] * len(lines) == [request.refused_spans for request in decoded]
+
+
+@pytest.mark.full_size
+@pytest.mark.parametrize("name", CORPUS_NAMES)
+def test_recorded_requests_are_those_that_protobuf_reads(name: str) -> None:
+    """The tests turn recordings into protobuf as protobuf's own mapping does, in which ids are base64."""
+    for line in corpus_lines(name):
+        document = re.sub(rb'("(?:traceId|spanId|parentSpanId)":\s*)"(\w+)"', in_base64, line)
+        assert json_format.Parse(document, ExportTraceServiceRequest()) == from_json(line)
+
+
+def in_base64(name_and_id: re.Match[bytes]) -> bytes:
+    """Return a field of JSON whose value is an id in hex with the id in base64."""
+    return b'%b"%b"' % (name_and_id[1], base64.b64encode(bytes.fromhex(name_and_id[2].decode())))
 
 
 @given(request=REQUESTS, data=st.data())

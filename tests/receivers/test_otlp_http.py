@@ -18,7 +18,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
 from receivers.otlp_requests import decoded_span, request_of, simple_span, to_json
-from receivers.receiving import JSON, PROTOBUF, Receiver, Reply, answered, busy, is_closed, over_http, reply, violations
+from receivers.receiving import JSON, PROTOBUF, Receiver, Reply, answered, busy, is_closed, over_http, violations
 from serving import DEADLINE_S, eventually
 from spanscore.contracts.settings import Endpoint
 from spanscore.receivers.otlp import Cors
@@ -305,17 +305,6 @@ def test_other_content_encodings_are_refused(receiver: Receiver, content_encodin
     reply = receiver.post(BODIES[PROTOBUF], Content_Encoding=content_encoding)
 
     assert (415, "gzip, identity", 3) == (reply.status, reply.headers["Accept-Encoding"], reply.error[0])
-
-
-def test_a_connection_serves_many_requests(receiver: Receiver) -> None:
-    """A thousand requests fit on one connection."""
-    connection = receiver.connection()
-    for _ in range(1_000):
-        connection.request("POST", "/v1/traces", BODIES[PROTOBUF], {"Content-Type": PROTOBUF})
-        assert 200 == reply(connection.getresponse()).status
-    connection.close()
-
-    assert [decoded_span(1)] * 1_000 == receiver.core.spans
 
 
 def test_pipelined_requests_are_answered_in_order(receiver: Receiver) -> None:

@@ -25,7 +25,7 @@ from spanscore.trajectories.reader import DialectReader
 
 MIB = 2**20
 BOUND = 32 * MIB
-REQUESTS = 20
+REQUESTS = 10
 
 
 def in_mib(number: int) -> list[KeyValue]:
@@ -73,7 +73,7 @@ def take(requests: Iterable[ExportTraceServiceRequest]) -> tuple[int, int]:
 
 
 def test_large_spans_beside_duplicates() -> None:
-    """Twenty requests of 6 MiB, each with one large span that could hide behind a thousand, keep at most 32 MiB."""
+    """Ten requests of 6 MiB, each with one large span that could hide behind a thousand, keep at most 32 MiB."""
     held, texts = take(beside_duplicates(number) for number in range(2, REQUESTS + 2))
 
     assert texts <= held <= BOUND

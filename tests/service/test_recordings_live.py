@@ -103,9 +103,15 @@ def scored_live(names: Sequence[str], send: Send, reports: Reports) -> dict[str,
 @cache
 def scored_offline(name: str) -> Told:
     """Return the reports on a recording, as scoring its file gives them."""
-    settings = config.default().for_files()
+    settings = default_settings()
     recording = Recording([CORPUS / f"{name}.jsonl.gz"])
     return told(offline.score(recording, settings, wiring.pipeline(settings)))
+
+
+@cache
+def default_settings() -> config.Config:
+    """Return the settings for files without a configuration."""
+    return config.default().for_files()
 
 
 def told(reports: Iterable[Report]) -> Told:

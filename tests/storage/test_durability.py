@@ -172,7 +172,7 @@ def over_grpc(running: Running, body: bytes) -> None:
 def test_the_end_scores_what_is_due_and_keeps_the_rest(tmp_path: Path, send: Callable[[Running, bytes], None]) -> None:
     """A trace that waits for late children or for its root waits on in the next process, and is scored there, once."""
     patient = configuration(tmp_path, "traces: {decision_delay: 1h}")
-    text = configuration(tmp_path, "traces: {decision_delay: 50ms}")
+    text = configuration(tmp_path, "traces: {decision_delay: 500ms}")
     with serving(text) as running:
         send(running, request_of(simple_span(3)).SerializeToString())
         running.reports.wait_for(1)
