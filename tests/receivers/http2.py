@@ -50,10 +50,12 @@ class Call:
 
     def send(self, data: bytes, *, last: bool = True) -> None:
         """Send data on the call's stream: no more than 64 KiB in all, which may be sent without being asked for."""
-        for start in range(0, len(data), _LARGEST_FRAME):
-            self._socket.sendall(_frame(_DATA, 0, 1, data[start : start + _LARGEST_FRAME]))
+        starts = range(0, len(data), _LARGEST_FRAME)
+        frames = [_frame(_DATA, 0, 1, data[start : start + _LARGEST_FRAME]) for start in starts]
         if last:
-            self._socket.sendall(_frame(_DATA, _END_STREAM, 1, b""))
+            frames.append(_frame(_DATA, _END_STREAM, 1, b""))
+        # At once: a receiver that refuses the first of it may close before the rest is sent.
+        self._socket.sendall(b"".join(frames))
 
     def ping(self, times: int) -> None:
         """Send pings."""
