@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from receivers.intake.fast_loop import FastLoop
 from spanscore.receivers.intake.admission import Admission, RetryDelay, Unavailable
+from spanscore.receivers.intake.limited_work import SharedTimeLimit
 from spanscore.receivers.intake.requests import Busy
-from spanscore.receivers.intake.time_limit import TimeLimit
 
 
 class Clock:
@@ -124,7 +124,7 @@ def test_those_who_wait_for_memory_have_their_turn() -> None:
         ends = [asyncio.Event() for _ in range(4)]
 
         async def read(number: int) -> None:
-            async with admission.request() as held, held.reading(TimeLimit(60), 10):
+            async with admission.request() as held, held.reading(SharedTimeLimit(60), 10):
                 told.append(number)
                 await ends[number].wait()
 
@@ -289,13 +289,13 @@ def test_the_more_wait_the_sooner_a_slow_one_goes() -> None:
 
         async def read() -> None:
             with suppress(Unavailable):
-                async with admission.request() as held, held.reading(TimeLimit(60), 10):
+                async with admission.request() as held, held.reading(SharedTimeLimit(60), 10):
                     await asyncio.Event().wait()
 
         reading = [asyncio.create_task(read()) for _ in range(200)]
         await asyncio.sleep(0)
         began = loop.time()
-        async with admission.request() as held, held.reading(TimeLimit(60), 10):
+        async with admission.request() as held, held.reading(SharedTimeLimit(60), 10):
             waited_s = loop.time() - began
         for task in reading:
             task.cancel()
@@ -312,11 +312,11 @@ def test_one_is_always_read() -> None:
     async def scenario() -> None:
         admission = Admission(max_bytes=10, wait_s=0.01)
         async with admission.request() as held:
-            async with held.reading(TimeLimit(60), 100):
+            async with held.reading(SharedTimeLimit(60), 100):
                 assert 1 == len(admission.set_aside.arriving)
                 async with admission.request() as other:
                     with pytest.raises(Unavailable, match="too many requests at once"):
-                        async with other.reading(TimeLimit(60), 200):
+                        async with other.reading(SharedTimeLimit(60), 200):
                             pass
             await held.add(10)
         assert {"no_memory": 1} == admission.requests.refused

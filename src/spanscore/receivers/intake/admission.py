@@ -13,8 +13,8 @@ from typing import Final, NamedTuple, Self
 
 from spanscore.errors import TryAgainError
 from spanscore.receivers.intake.arriving import ArrivingBody, BodyMemory
+from spanscore.receivers.intake.limited_work import NO_LIMIT, SharedTimeLimit
 from spanscore.receivers.intake.requests import Busy, RefusalLog, RequestCounts
-from spanscore.receivers.intake.time_limit import NO_LIMIT, TimeLimit
 
 _MAX_REQUESTS: Final = 64
 _MAX_BYTES: Final = 256 * 2**20
@@ -62,7 +62,7 @@ class Reservation:
         """
         await self._admission.memory.reserve(self._body, size)
 
-    def reading(self, limit: TimeLimit = NO_LIMIT, sets_aside: int = 0) -> ArrivingBody:
+    def reading(self, limit: SharedTimeLimit = NO_LIMIT, sets_aside: int = 0) -> ArrivingBody:
         """Return the context in which the request's body arrives, for which it needs no turn.
 
         Of bodies that set memory aside as many arrive at once as fit into half of all memory.
@@ -108,9 +108,9 @@ class SmallestFirst:
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._numbers: Final = count()
 
-    def turn(self, size: int) -> _Turn:
+    def turn(self, size: int) -> _DecodingTurn:
         """Return the context in which a request of that size has a turn."""
-        return _Turn(self, size)
+        return _DecodingTurn(self, size)
 
     def take_free(self) -> bool:
         """Take a turn, if one is free, until `give_back`."""
@@ -140,7 +140,7 @@ class SmallestFirst:
         self._free += 1
 
 
-class _Turn(NamedTuple):
+class _DecodingTurn(NamedTuple):
     turns: SmallestFirst
     size: int
 

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Final
 
 from spanscore.errors import TryAgainError
-from spanscore.receivers.intake.time_limit import NO_LIMIT, LimitedWork, TimeLimit
+from spanscore.receivers.intake.limited_work import NO_LIMIT, LimitedWork, SharedTimeLimit
 
 _PATIENCE_S: Final = 1.0
 """Each body counts as if it had been arriving for so long at least: among new ones the largest is the heaviest."""
@@ -134,7 +134,7 @@ class ArrivingBody:
     """
 
     memory: BodyMemory
-    limit: TimeLimit = NO_LIMIT
+    limit: SharedTimeLimit = NO_LIMIT
     """The longest time to arrive, unless the server enforces it."""
     sets_aside: int = 0
     """Bytes of memory that it has while it arrives, if its size is not known before."""

@@ -11,8 +11,8 @@ from spanscore.receivers.intake.admission import Admission, Reservation, Unavail
 from spanscore.receivers.intake.behind import OtherSignal
 from spanscore.receivers.intake.inflate import TooLarge
 from spanscore.receivers.intake.intake import ExportResponse, Intake, NoRoom, NoValidSpan
+from spanscore.receivers.intake.limited_work import LimitedWork, SharedTimeLimit
 from spanscore.receivers.intake.requests import Busy, Sender, Wrong
-from spanscore.receivers.intake.time_limit import LimitedWork, TimeLimit
 
 _UNKNOWN: Final = Sender()
 
@@ -29,7 +29,7 @@ class Door:
         self.admission: Final = admission
         self._name: Final = name
         self._intake: Final = intake
-        self._limit: Final = TimeLimit(take_s)
+        self._limit: Final = SharedTimeLimit(take_s)
 
     async def take(self, request: bytes, *, is_json: bool = False) -> None:
         """Take a request that a receiver of a plug-in has brought.

@@ -19,8 +19,8 @@ from spanscore.receivers.intake.behind import OtherSignal
 from spanscore.receivers.intake.door import Door, what_is_wrong
 from spanscore.receivers.intake.inflate import TooLarge
 from spanscore.receivers.intake.intake import Intake
+from spanscore.receivers.intake.limited_work import SharedTimeLimit
 from spanscore.receivers.intake.requests import Busy, Sender, Wrong
-from spanscore.receivers.intake.time_limit import TimeLimit
 from spanscore.receivers.otlp import _responses as responses
 from spanscore.receivers.sockets.bearer import BearerTokens
 from spanscore.receivers.sockets.grpc_tls import credentials
@@ -181,7 +181,7 @@ class _Services(grpc.GenericRpcHandler):
         self._door = door
         self._tokens = tokens
         self._max_size = max_size
-        self._limit = TimeLimit(body_s)
+        self._limit = SharedTimeLimit(body_s)
         self._under_way = 0
         self.have_been_called = False
         self.is_closed = False
