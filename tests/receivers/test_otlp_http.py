@@ -62,6 +62,24 @@ def head(length: int | None, content_type: str = PROTOBUF, *more: str) -> bytes:
 
 
 @ENCODINGS
+def test_the_answer_is_the_same_to_who_ends_the_connection(receiver: Receiver, content_type: str) -> None:
+    """A client that keeps its connection, and one that does not, get one answer but for the header that says so."""
+    body = BODIES[content_type]
+    with (
+        receiver.raw(head(len(body), content_type) + body) as kept,
+        receiver.raw(head(len(body), content_type, "Connection: close") + body) as closed,
+    ):
+        first, last = answered(kept), answered(closed)
+        assert is_closed(closed)
+    assert "close" == last.headers["Connection"]
+    names = {"Content-Type", "Content-Length", "Server", "Date"}
+    assert (names, names | {"Connection"}) == (set(first.headers), set(last.headers))
+    same = names - {"Date"}
+    assert [first.headers[name] for name in same] == [last.headers[name] for name in same]
+    assert (first.status, first.body) == (last.status, last.body)
+
+
+@ENCODINGS
 def test_spans_are_taken(receiver: Receiver, content_type: str) -> None:
     """A request is answered with 200 in its own encoding, and without a partial success, once its spans are taken."""
     reply = receiver.post(BODIES[content_type], content_type)

@@ -28,7 +28,7 @@ TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 
 def is_at_work(receiver: Receiver) -> bool:
     """Return whether a request has its turn."""
-    return receiver.admission.turns._value < 64
+    return receiver.admission.turns._free < 64
 
 
 def over_http_and_gone(receiver: Receiver) -> None:

@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Final
 
 from deadline import DEADLINE_S
@@ -61,7 +62,7 @@ class Kept:
             for found in self.storage.earlier.closed_traces()
             if found.sequence >= self.storage.earlier.first_request
         }
-        for found in self.storage.earlier.requests():
+        for found in chain.from_iterable(self.storage.earlier.requests()):
             traces = [number for number in traces_of(found.body) if closed.get(trace_id(number), 0) < found.sequence]
             self.storage.requests.hold(found.place, _spans(traces), len(traces_of(found.body)))
             self.open.update(traces)

@@ -30,13 +30,13 @@ async def in_slices(steps: Steps[_Result], slice_s: float = _SLICE_S) -> _Result
 
     It is not done to the end when this is cancelled.
     """
-    import asyncio  # noqa: PLC0415 - slow to load, and commands that read files do without
-
     until = perf_counter() + slice_s
     try:
         while True:
             next(steps)
             if perf_counter() >= until:
+                import asyncio  # noqa: PLC0415 - slow to load, and commands that read files do without
+
                 await asyncio.sleep(0)
                 until = perf_counter() + slice_s
     except StopIteration as done:

@@ -128,9 +128,7 @@ class LiveEngine:
     async def catch_up(self, now: float) -> None:
         """Score the traces that were due at `now`, on the clock, in slices; other tasks in the loop run between."""
         try:
-            is_done = False
-            while not is_done:
-                is_done = self.engine.work(self._clock() + _SLICE_S, now)
+            while not self.engine.work(self._clock() + _SLICE_S, now):  # noqa: ASYNC110 - nothing is waited for
                 await asyncio.sleep(0)
         except Exception:  # noqa: BLE001 - a fault in one trace must not keep the others from being taken in
             _log.exception("traces that were due could not be scored")

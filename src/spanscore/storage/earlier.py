@@ -13,6 +13,9 @@ from spanscore.storage.recovery import Ages, Found, damaged_in, number_of, read_
 from spanscore.storage.request_log import RequestLocation, RequestLog, Segment
 from spanscore.storage.turn_log import TurnLog
 
+_AT_ONCE_BYTES: Final = 2**18
+"""About so many bytes of requests are handed over at a time."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -90,10 +93,10 @@ class Earlier:
             found = scan(content).records
             yield from (content[record.start : record.end] for record in found if record.entry.kind == kind)
 
-    def requests(self) -> Iterator[StoredRequest]:
-        """Yield the requests that an earlier process stored, in the order of their arrival.
+    def requests(self) -> Iterator[Sequence[StoredRequest]]:
+        """Yield the requests that an earlier process stored, some at a time, in the order of their arrival.
 
-        For each, call `RequestLog.hold` before the next.
+        For all of them, call `RequestLog.hold` before the next ones.
         """
         ages = Ages(self._files, self._found.requests)
         for name in self._found.requests:
@@ -108,6 +111,8 @@ class Earlier:
                 _log.info("storage: %s ends in an incomplete request that was never acknowledged; it is left out", name)
             segment = Segment(name, number_of(name), self._log.disk.monotonic_ns() / 1e9, len(content))
             self._log.adopt(segment)
+            some: list[StoredRequest] = []
+            size = 0
             for record in found.records:
                 self._log.sequence = max(self._log.sequence, record.entry.sequence)
                 if found.header is not None and record.entry.kind in {Kind.PROTOBUF, Kind.JSON, Kind.LOGS}:
@@ -117,6 +122,11 @@ class Earlier:
                     place = RequestLocation(
                         segment, record.offset, record.end - record.offset, sequence=record.entry.sequence
                     )
-                    yield StoredRequest(record.entry.kind, record.entry.sequence, body, age_s, place, run)
+                    some.append(StoredRequest(record.entry.kind, record.entry.sequence, body, age_s, place, run))
+                    size += place.size
+                    if size >= _AT_ONCE_BYTES:
+                        yield some
+                        some, size = [], 0
+            yield some
             self._log.sequence = max(self._log.sequence, segment.number)
             self._log.read_through(segment)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import time
@@ -32,6 +33,9 @@ ENCODINGS: Final = {kind: encoding for encoding, kind in KINDS.items()}
 Hold: TypeAlias = Callable[[RequestLocation, int], TakenCallback]
 """Returns the callback for the spans of the request at that place; takes the size of all of its spans."""
 
+_SLICE_S: Final = 0.02
+"""The time of replaying before other tasks in the loop run: however many senders are refused, it has its share."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -54,6 +58,8 @@ class Replay:
         self._scored: Final[deque[tuple[int, bytes]]] = deque()
         """The traces that are scored and kept, after the request with that number."""
         self._times_scored: Final[Counter[bytes]] = Counter()
+        self._run: int | None = None
+        """The process that received the last request."""
         self._closed: Mapping[bytes, int] = {}
         """The traces that are closed, and the number of the last request that this concerns."""
 
@@ -62,25 +68,32 @@ class Replay:
         self._closed = await in_thread(self._closed_before)
         now = time.monotonic()
         restored = 0
-        table = self._live.engine.table
         requests = self._earlier.requests()
-        run: int | None = None
         self._earlier.note_replayed(0)
-        while (request := await in_thread(lambda: next(requests, None))) is not None:
-            received_at = now - request.age_s
-            await self._repeat_closings(request.sequence)
-            if request.run != run:
-                run = request.run
-                table.resumed(received_at)
-            restored += await self._restore(request, received_at)
-            self._earlier.note_replayed(request.sequence)
-            # As before the restart: traces that were complete by then are scored before the next request is taken.
-            await self._live.catch_up(received_at)
+        until = now + _SLICE_S
+        while (some := await in_thread(lambda: next(requests, None))) is not None:
+            for request in some:
+                restored += await self._replay(request, now - request.age_s)
+                if time.monotonic() >= until:
+                    await asyncio.sleep(0)
+                    until = time.monotonic() + _SLICE_S
         await self._repeat_closings(None)
         self._earlier.note_replayed(None)
-        table.resumed(time.monotonic())  # senders could send nothing meanwhile
+        self._live.engine.table.resumed(time.monotonic())  # senders could send nothing meanwhile
         if restored:
             _log.info("replayed %d stored spans", restored)
+
+    async def _replay(self, request: StoredRequest, received_at: float) -> int:
+        """Replay one request, and return the number of its spans that are taken."""
+        await self._repeat_closings(request.sequence)
+        if request.run != self._run:
+            self._run = request.run
+            self._live.engine.table.resumed(received_at)
+        restored = await self._restore(request, received_at)
+        self._earlier.note_replayed(request.sequence)
+        # As before the restart: traces that were complete by then are scored before the next request is taken.
+        await self._live.catch_up(received_at)
+        return restored
 
     def _closed_before(self) -> dict[bytes, int]:
         closed: dict[bytes, int] = {}

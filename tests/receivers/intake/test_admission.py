@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import selectors
 import time
 from contextlib import suppress
 
@@ -9,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from receivers.intake.fast_loop import FastLoop
 from spanscore.receivers.intake.admission import Admission, RetryDelay, Unavailable
+from spanscore.receivers.intake.limited_work import SharedTimeLimit
 from spanscore.receivers.intake.requests import Busy
 
 
@@ -22,28 +23,6 @@ class Clock:
     def __call__(self) -> float:
         """Return them."""
         return self.now
-
-
-class FastLoop(asyncio.SelectorEventLoop):
-    """An event loop that waits for nothing: its time jumps to a little after what is due next, as others wake."""
-
-    def __init__(self) -> None:
-        super().__init__(_Jump(self))
-        self.passed_s = 0.0
-
-    def time(self) -> float:
-        """Return the time that has passed."""
-        return self.passed_s
-
-
-class _Jump(selectors.SelectSelector):
-    def __init__(self, loop: FastLoop) -> None:
-        super().__init__()
-        self._loop = loop
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        self._loop.passed_s += timeout + 1e-6 if timeout else 0.0
-        return super().select(0)
 
 
 def test_the_delay_grows_with_the_senders_sent_away_and_falls_with_time() -> None:
@@ -145,7 +124,7 @@ def test_those_who_wait_for_memory_have_their_turn() -> None:
         ends = [asyncio.Event() for _ in range(4)]
 
         async def read(number: int) -> None:
-            async with admission.request() as held, held.reading(60, 10):
+            async with admission.request() as held, held.reading(SharedTimeLimit(60), 10):
                 told.append(number)
                 await ends[number].wait()
 
@@ -310,13 +289,13 @@ def test_the_more_wait_the_sooner_a_slow_one_goes() -> None:
 
         async def read() -> None:
             with suppress(Unavailable):
-                async with admission.request() as held, held.reading(60, 10):
+                async with admission.request() as held, held.reading(SharedTimeLimit(60), 10):
                     await asyncio.Event().wait()
 
         reading = [asyncio.create_task(read()) for _ in range(200)]
         await asyncio.sleep(0)
         began = loop.time()
-        async with admission.request() as held, held.reading(60, 10):
+        async with admission.request() as held, held.reading(SharedTimeLimit(60), 10):
             waited_s = loop.time() - began
         for task in reading:
             task.cancel()
@@ -333,11 +312,11 @@ def test_one_is_always_read() -> None:
     async def scenario() -> None:
         admission = Admission(max_bytes=10, wait_s=0.01)
         async with admission.request() as held:
-            async with held.reading(60, 100):
+            async with held.reading(SharedTimeLimit(60), 100):
                 assert 1 == len(admission.set_aside.arriving)
                 async with admission.request() as other:
                     with pytest.raises(Unavailable, match="too many requests at once"):
-                        async with other.reading(60, 200):
+                        async with other.reading(SharedTimeLimit(60), 200):
                             pass
             await held.add(10)
         assert {"no_memory": 1} == admission.requests.refused

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from spanscore.errors import TryAgainError
 from spanscore.receivers.intake.arriving import ArrivingBody, BodyMemory
+from spanscore.receivers.intake.limited_work import NO_LIMIT, SharedTimeLimit
 from spanscore.receivers.intake.requests import Busy, RefusalLog, RequestCounts
 
 _MAX_REQUESTS: Final = 64
@@ -50,7 +50,7 @@ class Reservation:
     async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
         self._admission.memory.give_back(self._body)
         if self._has_turn:
-            self._admission.turns.release()
+            self._admission.turns.give_back()
         if isinstance(error, MemoryError):
             raise self._admission.refusal(Busy.MEMORY) from error
 
@@ -62,14 +62,14 @@ class Reservation:
         """
         await self._admission.memory.reserve(self._body, size)
 
-    def reading(self, timeout_s: float | None = None, sets_aside: int = 0) -> ArrivingBody:
+    def reading(self, limit: SharedTimeLimit = NO_LIMIT, sets_aside: int = 0) -> ArrivingBody:
         """Return the context in which the request's body arrives, for which it needs no turn.
 
         Of bodies that set memory aside as many arrive at once as fit into half of all memory.
         """
         if sets_aside:
-            return ArrivingBody(self._admission.set_aside, timeout_s, sets_aside)
-        self._body.timeout_s = timeout_s
+            return ArrivingBody(self._admission.set_aside, limit, sets_aside)
+        self._body.limit = limit
         return self._body
 
     async def turn(self) -> None:
@@ -79,22 +79,20 @@ class Reservation:
             Unavailable: too many others have theirs, or wait.
         """
         turns = self._admission.turns
-        if turns.locked():
+        if not turns.take_free():
             await self._wait_for_turn(turns)
-        else:
-            await turns.acquire()
         self._has_turn = True
 
-    async def _wait_for_turn(self, turns: asyncio.Semaphore) -> None:
+    async def _wait_for_turn(self, turns: SmallestFirst) -> None:
         now = asyncio.get_running_loop().time
         until = now() + self._admission.wait_s
         try:
             async with asyncio.timeout_at(until):
-                await turns.acquire()
+                await turns.wait(0)
         except TimeoutError:
             raise self._admission.refusal(Busy.REQUESTS) from None
         if now() > until:  # woken so late by a busy loop, its sender may have given up
-            turns.release()
+            turns.give_back()
             raise self._admission.refusal(Busy.REQUESTS)
 
 
@@ -110,32 +108,48 @@ class SmallestFirst:
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._numbers: Final = count()
 
-    @asynccontextmanager
-    async def turn(self, size: int) -> AsyncIterator[None]:
-        """Wait for a turn, and have it for as long as it is the context; requests of one size in their order."""
-        if self._free:
-            self._free -= 1
-        else:
-            turn = asyncio.get_running_loop().create_future()
-            heappush(self._waiting, (size, next(self._numbers), turn))
-            try:
-                await turn
-            except asyncio.CancelledError:
-                if not turn.cancelled():  # it was given the turn, and does not need it any more
-                    self._give_back()
-                raise
-        try:
-            yield
-        finally:
-            self._give_back()
+    def turn(self, size: int) -> _DecodingTurn:
+        """Return the context in which a request of that size has a turn."""
+        return _DecodingTurn(self, size)
 
-    def _give_back(self) -> None:
+    def take_free(self) -> bool:
+        """Take a turn, if one is free, until `give_back`."""
+        if not self._free:
+            return False
+        self._free -= 1
+        return True
+
+    async def wait(self, size: int) -> None:
+        """Wait for a turn that another request gives back; requests of one size in their order."""
+        turn = asyncio.get_running_loop().create_future()
+        heappush(self._waiting, (size, next(self._numbers), turn))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():  # it was given the turn, and does not need it any more
+                self.give_back()
+            raise
+
+    def give_back(self) -> None:
+        """Give a turn to the next waiting request, if there is one."""
         while self._waiting:
             *_, turn = heappop(self._waiting)
             if not turn.done():
                 turn.set_result(None)
                 return
         self._free += 1
+
+
+class _DecodingTurn(NamedTuple):
+    turns: SmallestFirst
+    size: int
+
+    async def __aenter__(self) -> None:
+        if not self.turns.take_free():
+            await self.turns.wait(self.size)
+
+    async def __aexit__(self, *_: object) -> None:
+        self.turns.give_back()
 
 
 class RetryDelay:
@@ -190,7 +204,7 @@ class Admission:
         """Counts of requests by outcome; the servers that answer requests count here, too."""
         self.refusal_log: Final = RefusalLog()
         self._trouble: Final = trouble
-        self.turns: Final = asyncio.Semaphore(max_requests)
+        self.turns: Final = SmallestFirst(max_requests)
         refusal = partial(self.refusal, Busy.MEMORY)
         self.memory: Final = BodyMemory(max_bytes, wait_s, refusal)
         self.set_aside: Final = BodyMemory(max_bytes // 2, wait_s, refusal)

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Final
 
 from spanscore.errors import TryAgainError
+from spanscore.receivers.intake.limited_work import NO_LIMIT, LimitedWork, SharedTimeLimit
 
 _PATIENCE_S: Final = 1.0
 """Each body counts as if it had been arriving for so long at least: among new ones the largest is the heaviest."""
@@ -119,7 +120,7 @@ class BodyMemory:
         if short > 0:
             return False
         for body in chosen:
-            body.cancel(now)
+            body.cancel()
         return True
 
 
@@ -133,8 +134,8 @@ class ArrivingBody:
     """
 
     memory: BodyMemory
-    timeout_s: float | None = None
-    """The longest time to arrive, in seconds; None if the server enforces it."""
+    limit: SharedTimeLimit = NO_LIMIT
+    """The longest time to arrive, unless the server enforces it."""
     sets_aside: int = 0
     """Bytes of memory that it has while it arrives, if its size is not known before."""
     size: int = 0
@@ -142,32 +143,32 @@ class ArrivingBody:
     since: float = math.inf
     """The start of its arrival, by the clock of the event loop."""
     is_cancelled: bool = False
-    _limit: asyncio.Timeout | None = None
+    _work: LimitedWork | None = None
 
     def weight(self, now: float, patience_s: float, more: int = 0) -> float:
         """Return how many bytes it would have with some more, times the seconds since it began."""
         return (self.size + more) * max(now - self.since, patience_s)
 
-    def cancel(self, now: float) -> None:
+    def cancel(self) -> None:
         """End the reading of it."""
-        if self._limit is not None and not self._limit.expired():
+        if self._work is not None and not self._work.is_cut_off:
             self.is_cancelled = True
-            self._limit.reschedule(now)
+            self._work.cut_off()
 
     async def __aenter__(self) -> None:
         if self.sets_aside:
             await self.memory.set_aside(self, self.sets_aside)
         self.since = asyncio.get_running_loop().time()
         self.memory.arriving.append(self)
-        self._limit = asyncio.timeout(self.timeout_s)
-        await self._limit.__aenter__()
+        self._work = LimitedWork(self.limit)
+        self._work.__enter__()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._limit is not None  # noqa: S101 - it was entered
+        assert self._work is not None  # noqa: S101 - it was entered
         try:
-            await self._limit.__aexit__(kind, error, trace)
+            self._work.__exit__(kind, error, trace)
         except TimeoutError:
             if self.is_cancelled:
                 raise self.memory.refusal(has_begun=True) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import Final
 
@@ -12,6 +11,7 @@ from spanscore.receivers.intake.admission import Admission, Reservation, Unavail
 from spanscore.receivers.intake.behind import OtherSignal
 from spanscore.receivers.intake.inflate import TooLarge
 from spanscore.receivers.intake.intake import ExportResponse, Intake, NoRoom, NoValidSpan
+from spanscore.receivers.intake.limited_work import LimitedWork, SharedTimeLimit
 from spanscore.receivers.intake.requests import Busy, Sender, Wrong
 
 _UNKNOWN: Final = Sender()
@@ -29,7 +29,7 @@ class Door:
         self.admission: Final = admission
         self._name: Final = name
         self._intake: Final = intake
-        self._take_s: Final = take_s
+        self._limit: Final = SharedTimeLimit(take_s)
 
     async def take(self, request: bytes, *, is_json: bool = False) -> None:
         """Take a request that a receiver of a plug-in has brought.
@@ -58,7 +58,7 @@ class Door:
         """
         await held.turn()
         try:
-            async with asyncio.timeout(self._take_s):
+            with LimitedWork(self._limit):
                 decoder = None
                 if signal == "metrics":
                     await self._intake.metrics(body, encoding)

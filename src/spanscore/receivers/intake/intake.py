@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -33,6 +34,7 @@ EVERYTHING: Final = Wanted()
 
 _AT_ONCE: Final = ((2**14, 4), (2**17, 2), (2**20, 1), (math.inf, 1))
 """Up to so many bytes: so many requests are decoded at a time. A large one takes many times its size meanwhile."""
+_LARGEST: Final = [largest for largest, _ in _AT_ONCE]
 _USUAL_SPAN: Final = 256
 """Bytes. What a span takes about, as senders write it."""
 
@@ -118,7 +120,7 @@ class Intake:
         self._spans_onward = spans_onward
         self._others_onward = others_onward
         # A small request never waits for a large one.
-        self._turns: Final = [(largest, SmallestFirst(at_once)) for largest, at_once in _AT_ONCE]
+        self._turns: Final = [SmallestFirst(at_once) for _, at_once in _AT_ONCE]
 
     @property
     def others(self) -> Sequence[OtherSignal]:
@@ -254,7 +256,7 @@ class Intake:
         onward.take_other("metrics", written)
 
     def _turn(self, body: bytes) -> AbstractAsyncContextManager[None]:
-        return next(turns for largest, turns in self._turns if len(body) <= largest).turn(len(body))
+        return self._turns[bisect_left(_LARGEST, len(body))].turn(len(body))
 
     def _decoding(self, body: bytes, encoding: Encoding) -> Steps[Decoded]:
         wanted, names = self._wanted

@@ -19,6 +19,7 @@ from spanscore.receivers.intake.behind import OtherSignal
 from spanscore.receivers.intake.door import Door, what_is_wrong
 from spanscore.receivers.intake.inflate import TooLarge
 from spanscore.receivers.intake.intake import Intake
+from spanscore.receivers.intake.limited_work import SharedTimeLimit
 from spanscore.receivers.intake.requests import Busy, Sender, Wrong
 from spanscore.receivers.otlp import _responses as responses
 from spanscore.receivers.sockets.bearer import BearerTokens
@@ -180,7 +181,7 @@ class _Services(grpc.GenericRpcHandler):
         self._door = door
         self._tokens = tokens
         self._max_size = max_size
-        self._body_s = body_s
+        self._limit = SharedTimeLimit(body_s)
         self._under_way = 0
         self.have_been_called = False
         self.is_closed = False
@@ -249,7 +250,7 @@ class _Services(grpc.GenericRpcHandler):
         return export
 
     async def _read(self, context: _Context, held: Reservation) -> bytes:
-        async with held.reading(self._body_s, self._max_size):
+        async with held.reading(self._limit, self._max_size):
             body = await context.read()
         if not isinstance(body, bytes):
             # Or gRPC refused the message, too large or damaged, and has answered already.

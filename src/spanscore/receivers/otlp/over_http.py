@@ -16,12 +16,13 @@ from spanscore.receivers.intake.admission import Admission, Reservation, Unavail
 from spanscore.receivers.intake.behind import OtherSignal
 from spanscore.receivers.intake.door import Door, what_is_wrong
 from spanscore.receivers.intake.inflate import BadEncoding, GzipBody, PlainBody, TooLarge
-from spanscore.receivers.intake.intake import Intake
+from spanscore.receivers.intake.intake import ExportResponse, Intake
 from spanscore.receivers.intake.requests import Sender, Wrong
 from spanscore.receivers.otlp import HttpServer as HttpSettings
 from spanscore.receivers.otlp import _responses as responses
 from spanscore.receivers.otlp import listed
 from spanscore.receivers.sockets.bearer import BearerTokens
+from spanscore.receivers.sockets.http_answers import ReadyAnswer
 from spanscore.receivers.sockets.http_connection import HttpLimits
 from spanscore.receivers.sockets.http_server import BaseHttpServer
 from spanscore.receivers.sockets.listening import Address
@@ -83,6 +84,10 @@ class OtlpHttp(BaseHttpServer):
         self._tokens = tokens
         self._too_large = f"the request is larger than {self._max_size} bytes"
         others = {path: signal for path, signal in _OTHER_PATHS.items() if signal in intake.others}
+        self._accepted = {
+            encoding: ReadyAnswer(responses.success(ExportResponse(), encoding), _SERVER | {"Content-Type": name})
+            for encoding, name in _CONTENT_TYPES.items()
+        }
         self._signals: dict[str, OtherSignal | None] = {**others, self._traces_path: None}
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -107,10 +112,11 @@ class OtlpHttp(BaseHttpServer):
             answer = _response(HTTPStatus.SERVICE_UNAVAILABLE, body, encoding, headers)
             answer.force_close()
         if origin is not None and origin in self._allowed_origins:
+            answer = answer.response() if isinstance(answer, ReadyAnswer) else answer
             answer.headers.update({"Access-Control-Allow-Origin": origin, "Vary": "Origin"})
         return answer
 
-    async def _take(self, request: web.BaseRequest, encoding: Encoding | None) -> web.Response:
+    async def _take(self, request: web.BaseRequest, encoding: Encoding | None) -> web.Response | ReadyAnswer:
         if request.path not in self._signals:
             raise _HttpRefusal(Wrong.NOT_FOUND, self._not_found(request.path))
         if request.method != "POST":
@@ -128,6 +134,8 @@ class OtlpHttp(BaseHttpServer):
                 answer = await self._door.hand_in(held, self._signals[request.path], body, encoding)
         except (MalformedRequest, TooLarge) as error:
             raise _HttpRefusal(what_is_wrong(error), str(error)) from error
+        if not answer.message:
+            return self._accepted[encoding]
         return _response(HTTPStatus.OK, responses.success(answer, encoding), encoding)
 
     def _not_found(self, path: str) -> str:
@@ -163,11 +171,12 @@ class OtlpHttp(BaseHttpServer):
         content_encoding = request.headers.get("Content-Encoding", "").strip().lower()
         if content_encoding not in _BODIES:
             raise _HttpRefusal(Wrong.UNSUPPORTED, "the Content-Encoding must be gzip or identity", _ACCEPTED)
-        await _expected(request)
+        if "Expect" in request.headers:
+            await _expected(request)
         body = _BODIES[content_encoding](self._max_size)
         try:
-            while chunk := await request.content.readany():
-                for grown in body.feed(chunk):
+            while not request.content.at_eof():
+                for grown in body.feed(await request.content.readany()):
                     await held.add(grown)
             return body.finish()
         except TooLarge:

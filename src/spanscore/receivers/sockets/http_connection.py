@@ -10,11 +10,11 @@ from enum import Enum, auto
 from http import HTTPStatus
 from typing import Any, Final, cast
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 from aiohttp.http_exceptions import LineTooLong
 from aiohttp.http_parser import RawRequestMessage
 
-from spanscore.receivers.sockets.http_answers import RETRY_AFTER_S, last_answer, not_http, raw_answer
+from spanscore.receivers.sockets.http_answers import RETRY_AFTER_S, ReadyAnswer, last_answer, not_http, raw_answer
 
 _HEAD_END: Final = b"\r\n\r\n"
 _HEAD_BYTES: Final = 64 * 1024
@@ -192,7 +192,7 @@ class Connection(web.RequestHandler):
             return
         if self._phase is _Phase.NEXT and data:
             self._enter(_Phase.HEAD)
-        if self._phase is _Phase.HEAD:
+        if self._phase is _Phase.HEAD and data:
             seen = self._tail + data
             end = seen.find(_HEAD_END)
             self._head += len(data) if end < 0 else end
@@ -236,10 +236,21 @@ class Connection(web.RequestHandler):
     ) -> tuple[web.StreamResponse, bool]:
         """Send an answer."""
         self._enter(_Phase.ANSWER)
-        result = await super().finish_response(request, resp, start_time)
+        if not isinstance(resp, ReadyAnswer):
+            result = await super().finish_response(request, resp, start_time)
+        elif self._can_take_ready(request) and self.transport is not None:
+            self.transport.write(resp.bytes_now())
+            result = resp, False
+        else:
+            result = await super().finish_response(request, resp.response(), start_time)
         self._enter(_Phase.NEXT)
         self._clients.progress.set()
         return result
+
+    def resume_reading(self, resume_parser: bool = True) -> None:  # noqa: FBT001, FBT002 - aiohttp's signature
+        """Read on, if reading is paused: aiohttp calls it after each part of a body, and then parses nothing anew."""
+        if self._reading_paused:
+            super().resume_reading(resume_parser)
 
     def displace(self) -> None:
         """Make room for another client at once."""
@@ -255,6 +266,11 @@ class Connection(web.RequestHandler):
             self.force_close()
             if transport is not None:
                 transport.abort()  # closing alone would wait until the client has read its answers
+
+    def _can_take_ready(self, request: web.BaseRequest) -> bool:
+        """Return whether a client keeps its connection, speaks HTTP/1.1 only, and has read its earlier responses."""
+        is_usual = request.keep_alive and request.version == HttpVersion11
+        return is_usual and not self._upgraded and not self.writing_paused
 
     def _end_broken_body(self) -> None:
         """Fail the readers of a body whose rest cannot be read: aiohttp reports it only to the next request."""
