@@ -37,7 +37,7 @@ AGENT_NOT_TOLD = {
     "langchain-0x-tl": "the sub-agent shows in the paths of the spans of its steps alone",
     "langchain-js-tl-wrapped": "a graph's span is called as its class is",
     "langsmith-js-otel": "the sub-agent's span is that of any chain",
-    "llama-index-approval": "the first call of a run that continues comes before each step that names the agent",
+    "llama-index-approval-nocontent": "the agent's name is content",
     "llama-index-tl": "an agent whose answers are streamed shows in the steps that do not ask its model",
     "openlit-langchain": "the graph of the team stands for its agents",
     "rig-0.38": "each span of a run that is not streamed is a trace of its own",

@@ -45,7 +45,8 @@ class LlamaIndex:
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
         if attributes.get(openinference.KIND) == "TOOL":
-            return Reading(call=_openinference(span))
+            # Agents await their tools; an application that calls one by itself seldom does.
+            return Reading(call=_openinference(span), only_if_asked=span.name.endswith(".acall"))
         if _TOOL_ARGUMENTS in attributes and any(key in attributes for key in _TOOL_NAME):
             return Reading(call=_openllmetry(span), only_if_asked=True)
         if span.name == _INNER_TOOL and any(key in attributes for key in _CONTENT):
