@@ -28,6 +28,7 @@ EXCEPT = {
 AGENT_NOT_TOLD = {
     "claude-agent-sdk-js-oi": "no span names an agent",
     "claude-code-native": "no span names an agent",
+    "claude-sdk-py-oi": "no span names an agent, nor a sub-agent that runs beside its parent",
     "claude-code-cli-nocontent": "the sub-agent's kind is content",
     "deepagents-genai": "the span of a deep agent is that of a workflow",
     "gemini-cli-nocontent": "the sub-agent's name is content",
@@ -36,9 +37,8 @@ AGENT_NOT_TOLD = {
     "langchain-0x-tl": "the sub-agent shows in the paths of the spans of its steps alone",
     "langchain-js-tl-wrapped": "a graph's span is called as its class is",
     "langsmith-js-otel": "the sub-agent's span is that of any chain",
-    "llama-index-oi": "the agent shows in printed events of steps beside the tool's span",
-    "llama-index-otel": "the agent shows in printed steps beside the tool's span",
-    "llama-index-tl": "the agent shows in events of steps beside the tool's span",
+    "llama-index-approval-nocontent": "the agent's name is content",
+    "llama-index-tl": "an agent whose answers are streamed shows in the steps that do not ask its model",
     "openlit-langchain": "the graph of the team stands for its agents",
     "rig-0.38": "each span of a run that is not streamed is a trace of its own",
 }

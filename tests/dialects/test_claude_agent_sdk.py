@@ -78,3 +78,37 @@ def test_hidden_content_is_not_recorded() -> None:
     marked = {"input.value": "__REDACTED__", "tool.parameters": "__REDACTED__", "output.value": "__REDACTED__"}
 
     assert calls(query(), hidden._replace(attributes={**hidden.attributes, **marked})) == [call(2, "Bash")]
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("Claude requested permissions to use pay, but you haven't granted it yet.", []),
+        ("PreToolUse:pay hook error: not today", []),
+        ("card declined", ["pay"]),
+    ],
+)
+def test_a_call_that_nobody_allowed_was_not_made(message: str, expected: list[str]) -> None:
+    """Claude Code's own words stand in the status; a refusal in the person's words looks like a failure."""
+    raised = (exception("Exception", message),)
+    refused = tool(2, "pay", None, PYTHON, status_code=StatusCode.ERROR, status_message=message, events=raised)
+
+    (trajectory,) = read(query(PYTHON), refused)
+
+    assert expected == [each.name for each in trajectory.calls]
+    assert (not expected) == bool(trajectory.withheld)
+
+
+def test_a_sub_agent_has_the_name_that_its_call_gives_it() -> None:
+    """The span of its run is called as the tool is."""
+    given = json.dumps({"subagent_type": "payer", "prompt": "pay"})
+    outer = tool(2, "Agent", None, PYTHON)
+    run = {"openinference.span.kind": "AGENT", "agent.name": "Agent"}
+    spans = (
+        query(PYTHON),
+        outer._replace(attributes={**outer.attributes, "input.value": given}),
+        span(3, "ClaudeAgentSDK.Agent", run, parent=2, scope=PYTHON),
+        tool(4, "pay", None, PYTHON)._replace(parent_span_id=(3).to_bytes(8, "big")),
+    )
+
+    assert [("Agent", None), ("pay", "payer")] == [(each.name, each.agent) for each in calls(*spans)]

@@ -38,6 +38,7 @@ ANSWERS: Final[dict[str, CallState]] = {
     "Tool execution was not approved.": "refused",
     "User rejected the tool call for `refund` with id c1": "refused",
     "Tool execution for 'refund' was rejected by the user.": "refused",
+    "Tool execution blocked by hook. Tool: refund": "refused",
 }
 MCP_FAILURE: Final = {"content": [{"type": "text", "text": "Error executing tool: no such order"}], "isError": True}
 

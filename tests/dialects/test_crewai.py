@@ -87,3 +87,48 @@ def test_a_failure_is_a_second_span_beside_the_call() -> None:
         native(5, "tool_usage_finished", "pay"),
     )
     assert (first.error, second.error, other.error) == ("ValueError", None, None)
+
+
+def test_openllmetry_prints_the_agent_and_the_failures_of_each_task() -> None:
+    """A failure belongs to the call whose result has its message: a retry that succeeds has not failed."""
+    asked = [{"id": f"c{n}", "function": {"name": "pay", "arguments": "{}"}} for n in (2, 3)]
+    said = [{"role": "assistant", "tool_calls": [each]} for each in asked]
+    told = [
+        {"role": "tool", "tool_call_id": "c2", "content": "Error executing tool: declined"},
+        {"role": "tool", "tool_call_id": "c3", "content": "paid"},
+    ]
+    printed = [said[0], told[0], said[1], told[1]]
+    reason = "<ToolFailureReason.EXCEPTION: 'exception'>"
+    failure = f"ToolFailure(message='declined', reason={reason}, code='CardError', details={{}})"
+    record = f"ToolFailureRecord(tool_name='pay', failure={failure}, tool_args={{}}, agent_role='payer')"
+    tasks = (
+        f"TaskOutput(raw='', agent='payer', messages={printed!r}, tool_failures=[{record}])",
+        f"TaskOutput(raw='', agent='planner', messages={MESSAGES!r}, tool_failures=[])",
+    )
+
+    made = calls(span(1, "crewai.workflow", {"crewai.crew.tasks_output": f"[{', '.join(tasks)}]"}), span(2, "task"))
+
+    assert [("pay", "payer", "CardError: declined"), ("pay", "payer", None), ("get_weather", "planner", None)] == [
+        (each.name, each.agent, each.error) for each in made
+    ]
+
+
+def test_what_is_below_a_delegation_is_the_work_of_the_coworker() -> None:
+    """OpenInference writes no span for the coworker's run."""
+    scope = "openinference.instrumentation.crewai"
+
+    def tool(number: int, name: str, given: dict[str, Any], parent: int) -> Span:
+        held = {"openinference.span.kind": "TOOL", "tool.name": name, "input.value": json.dumps(given)}
+        return span(number, f"{name}.run", held, parent=parent, scope=scope)
+
+    run = {"openinference.span.kind": "AGENT", "graph.node.id": "boss"}
+    spans = (
+        span(1, "boss._execute_core", run, scope=scope),
+        tool(2, "Delegate work to coworker", {"task": "pay", "coworker": "payer"}, 1),
+        tool(3, "pay", {}, 2),
+        tool(4, "check", {}, 1),
+    )
+
+    assert [("Delegate work to coworker", "boss"), ("pay", "payer"), ("check", "boss")] == [
+        (each.name, each.agent) for each in calls(*spans)
+    ]

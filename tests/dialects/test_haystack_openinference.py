@@ -14,10 +14,10 @@ def asks(call_id: str, city: str) -> str:
     return f"ChatMessage(_role=<ChatRole.ASSISTANT: 'assistant'>, _content=[{tool_call}], _name=None, _meta={{}})"
 
 
-def answer(call_id: str, result: str) -> str:
+def answer(call_id: str, result: str, *, error: bool = False) -> str:
     """A message of a tool as it is printed."""
     origin = f"ToolCall(tool_name='get_weather', arguments={{}}, id='{call_id}', extra=None)"
-    content = f"ToolCallResult(result={result!r}, origin={origin}, error=False)"
+    content = f"ToolCallResult(result={result!r}, origin={origin}, error={error})"
     return f"ChatMessage(_role=<ChatRole.TOOL: 'tool'>, _content=[{content}], _name=None, _meta={{}})"
 
 
@@ -25,6 +25,7 @@ def test_calls_come_from_the_messages_that_the_run_added() -> None:
     """No span stands for a call, but the agent's run prints its messages: those it was given are older calls."""
     given = [USER, asks("c0", "Bern"), answer("c0", "rain"), USER]
     said = [*given, asks("c1", "Paris"), answer("c1", '{"sky": "clear"}')]
+    said += [asks("c2", "Rome"), answer("c2", "Failed to invoke", error=True)]
     attributes = {
         "openinference.span.kind": "CHAIN",
         "input.value": json.dumps({"messages": given}),
@@ -33,5 +34,14 @@ def test_calls_come_from_the_messages_that_the_run_added() -> None:
     pipeline = span(1, "Pipeline.run", {"openinference.span.kind": "CHAIN"}, scope=SCOPE)
 
     assert calls(pipeline, span(2, "Agent.run", attributes, parent=1, scope=SCOPE)) == [
-        call(None, "get_weather", {"city": "Paris"}, at_ms=3, call_id="c1", result={"sky": "clear"})
+        call(None, "get_weather", {"city": "Paris"}, at_ms=3, call_id="c1", result={"sky": "clear"}),
+        call(
+            None,
+            "get_weather",
+            {"city": "Rome"},
+            at_ms=3,
+            call_id="c2",
+            result="Failed to invoke",
+            error="Failed to invoke",
+        ),
     ]

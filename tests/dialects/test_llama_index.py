@@ -92,3 +92,55 @@ def test_the_agent_s_name_under_openinference() -> None:
     (trajectory,) = read(span(1, "FunctionAgent.init_run", attributes, scope=OPENINFERENCE))
 
     assert trajectory.agent == "planner"
+
+
+def test_a_tool_that_waits_under_openllmetry() -> None:
+    """Neither its span nor one below it holds a result. If the run goes on, the tool is executed once more."""
+    asked = {"tool_calls": [{"tool_name": "book", "tool_kwargs": {"nights": 2}, "tool_id": "c1"}]}
+    asks = {"response": {"role": "assistant"}, "current_agent_name": "clerk", **asked}
+    held = {"traceloop.span.kind": "task", "tool.name": "book", "tool.arguments": '{"nights": 2}'}
+    waits = span(3, "BaseWorkflowAgent.task", held, parent=1, scope=OPENLLMETRY)
+    root = span(1, "FunctionAgent.workflow", {"traceloop.span.kind": "workflow"}, scope=OPENLLMETRY)
+    (pauses,) = read(root, step(2, asks), waits)
+    made = step(4, executed("c1", output("ok")), **{"tool.name": "book", "tool.arguments": '{"nights": 2}'})
+    (goes_on,) = read(root, step(2, asks), waits, made)
+
+    assert ((), ("book",)) == (pauses.calls, pauses.completeness.paused)
+    assert ([call(4, "book", {"nights": 2}, call_id="c1", result="ok", agent="clerk")], ()) == (
+        list(goes_on.calls),
+        goes_on.completeness.paused,
+    )
+
+
+def test_a_result_that_cannot_be_written_under_openllmetry() -> None:
+    """The span below shows that the tool was executed."""
+    held = {"traceloop.span.kind": "task", "tool.name": "book", "tool.arguments": "{}"}
+    inner = {"traceloop.span.kind": "task", "traceloop.entity.input": "{}"}
+    asks = {"response": {"role": "assistant"}, "current_agent_name": "clerk", "tool_calls": []}
+
+    assert ["book"] == [
+        each.name
+        for each in calls(
+            step(2, asks),
+            span(3, "BaseWorkflowAgent.task", held, parent=1, scope=OPENLLMETRY),
+            span(4, "FunctionTool.task", inner, parent=3, scope=OPENLLMETRY),
+        )
+    ]
+
+
+def test_a_call_is_of_the_agent_whose_step_has_asked_its_model() -> None:
+    """After a hand-over the step of the other agent comes before the call. The requests are below the steps."""
+
+    def asks(number: int, agent: str) -> Span:
+        given = json.dumps({"ctx": "<Context>", "ev": f"AgentSetup(input=[], current_agent_name='{agent}')"})
+        held = {"openinference.span.kind": "CHAIN", "input.value": given}
+        return span(number, "AgentWorkflow.run_agent_step", held, parent=1, scope=OPENINFERENCE)
+
+    def runs(number: int) -> tuple[Span, Span]:
+        around = span(number, "AgentWorkflow.call_tool", parent=1, scope=OPENINFERENCE)
+        made = function_tool(number + 1, {"kwargs": {}}, output("ok"))
+        return around, made._replace(parent_span_id=around.span_id)
+
+    spans = (span(1, "AgentWorkflow.run"), asks(2, "desk"), *runs(4), asks(6, "clerk"), *runs(8))
+
+    assert ["desk", "clerk"] == [each.agent for each in calls(*spans)]

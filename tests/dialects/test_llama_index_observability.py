@@ -62,6 +62,25 @@ def test_a_step_that_waits_for_an_event_is_no_call_yet() -> None:
     assert calls(RUN, *waits, step(4, BOOK), tool(5, 4)) == [call(4, "book", {"hotel": "Ritz"}, call_id="c1")]
 
 
+def test_the_step_that_asks_the_model_names_the_agent_of_the_calls_beside_it() -> None:
+    """A call that comes before all steps continues a run: its earlier calls are in the messages."""
+    asks = step(5, "AgentSetup(input=[2 items], current_agent_name='clerk')")._replace(name="Agent.run_agent_step")
+
+    def exchanged(call_id: str, name: str, result: str) -> list[dict[str, Any]]:
+        asked = {"block_type": "tool_call", "tool_name": name, "tool_kwargs": "{}", "tool_call_id": call_id}
+        told = {"additional_kwargs": {"tool_call_id": call_id}, "blocks": [{"block_type": "text", "text": result}]}
+        return [{"role": "assistant", "blocks": [asked]}, {"role": "tool", **told}]
+
+    said = {"role": "user", "blocks": [{"block_type": "text", "text": "book it"}]}
+    sent = [said, *exchanged("c0", "look", "free"), *exchanged("c1", "book", "ok")]
+    within = chat(6, sent=sent)._replace(parent_span_id=asks.span_id)
+    (run,) = read(RUN, step(2, "ToolCall(tool_name='book', tool_kwargs={}, tool_id='c1')"), asks, within)
+
+    assert [("look", "clerk", True), ("book", "clerk", False)] == [
+        (each.name, each.agent, each.restored) for each in run.calls
+    ]
+
+
 def test_a_workflow_without_an_agent_is_no_run() -> None:
     """Any workflow writes such spans."""
     assert [False] == [

@@ -83,6 +83,9 @@ OTHERS: Final = {
         "hidden-approved-resumed": UNSEEN,
         "hidden-rejected-resumed": SKIPPED,
     },
+    "llama-index-approval-nocontent": {"approved-resumed": UNSEEN, "live-yes": HIDDEN},
+    # No span of a model has messages.
+    "llama-index-approval-tl": dict.fromkeys(("approved-resumed", "declined-resumed", "parallel-resumed"), UNSEEN),
     "langgraph-approval-nocontent": {
         **dict.fromkeys(("approved-resumed", "parallel-resumed", "interrupt-approved-resumed"), UNSEEN),
         "rejected-resumed": SKIPPED,

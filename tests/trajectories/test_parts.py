@@ -49,6 +49,8 @@ BEGINS_UNSEEN: Final = {
     ("openai-agents-approval-client", "conv-rejected-resumed"),
     ("openai-agents-approval-genai", "conv-resumed"),
     # Messages leave the calls out, or are not recorded.
+    ("llama-index-approval-nocontent", "approved-resumed"),
+    *(("llama-index-approval-tl", f"{scenario}-resumed") for scenario in ("approved", "declined", "parallel")),
     *(("openai-agents-approval-v2", f"{scenario}-resumed") for scenario in ("approved", "parallel")),
     *(("openai-agents-approval-nocontent", f"{scenario}-resumed") for scenario in ("approved", "parallel", "sub")),
     *((f"openai-agents-approval-{name}", "hidden-approved-resumed") for name in ("genai", "tl")),

@@ -82,6 +82,8 @@ class CallRequest:
     name: str
     arguments: Recorded = NOT_RECORDED
     call_id: str | None = None
+    agent: str | None = None
+    """The agent that asked, if the span has the answers of several agents."""
 
 
 @value

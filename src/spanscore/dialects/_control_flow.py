@@ -72,7 +72,7 @@ _REFUSALS: Final = frozenset(
     }
 )
 _NOT_APPROVED: Final = "Tool execution was not approved."
-_REFUSED_TOOL: Final = ("User rejected the tool call for ", _NOT_APPROVED)
+_REFUSED_TOOL: Final = ("User rejected the tool call for ", "Tool execution blocked by hook. Tool: ", _NOT_APPROVED)
 """Beginnings of a refusal that continues with the tool, or the reason."""
 _HAYSTACK: Final = ("Tool execution for '", "' was rejected by the user.")
 _DENIED: Final = "execution-denied"
@@ -89,7 +89,7 @@ _PRINTED_RESULT: Final = re.compile(
 """A result as Python prints it."""
 _PRINTED_TEXT: Final = re.compile(r"""TextContent\(type='text', text=('(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")""")
 
-WORDS: Final = (*_FAILED, "confirmation", "reject", "denied", "not approved")
+WORDS: Final = (*_FAILED, "confirmation", "reject", "denied", "not approved", "blocked by hook")
 """Words of which every relevant result has one: no encoder escapes letters."""
 
 

@@ -1,39 +1,45 @@
-"""CrewAI's own spans, and CrewAI under OpenLLMetry."""
+"""CrewAI's own spans, and CrewAI under OpenInference and OpenLLMetry."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _sent_messages as sent_messages
-from spanscore.dialects import gen_ai
+from spanscore.dialects import gen_ai, openinference
 from spanscore.dialects._literals import literal, printed
-from spanscore.model import JSON, NOT_RECORDED, LaterList, Recorded, Span
+from spanscore.model import JSON, NOT_RECORDED, Later, LaterList, Recorded, Span
 
+_SCOPE: Final = "openinference.instrumentation.crewai"
 _ROLE: Final = "crewai.agent.role"
 _TASKS: Final = "crewai.crew.tasks_output"
 _EVENT: Final = "crewai.event_name"
 _FLOW_NODE: Final = "flow.node.type"
 """Of a flow's root, under OpenInference: a flow that begins with a listener continues with a person's feedback."""
 _FAILURE: Final = "tool_failure_detected"
+_TO_COWORKERS: Final = frozenset({"Delegate work to coworker", "Ask question to coworker"})
 
 
 class Crewai:
-    """CrewAI's own spans, and the spans of a crew by OpenLLMetry's instrumentor (recorded with crewai 1.15.30).
+    """CrewAI's own spans, and the spans of a crew by OpenInference and OpenLLMetry (recorded with crewai 1.15.30).
 
     CrewAI's spans follow the GenAI conventions. `crewai.agent.role` names the agent. A failed call has a second
-    span beside its own, with the `crewai.event_name` `tool_failure_detected`. OpenLLMetry's span of a crew holds
-    the messages of all tasks as printed text, in `crewai.crew.tasks_output`. The dialect `openinference` reads
-    CrewAI's spans by OpenInference.
+    span beside its own, with the `crewai.event_name` `tool_failure_detected`. OpenInference writes no span for the
+    run of a coworker: it is below the call that names the coworker. OpenLLMetry's span of a crew holds the messages
+    and the failures of all tasks as printed text, in `crewai.crew.tasks_output`.
     """
 
     precedence = Precedence.FRAMEWORK
-    markers = Markers(attributes=frozenset({_ROLE, _TASKS, _EVENT, _FLOW_NODE}))
-    reads = gen_ai.READS | {_ROLE, _TASKS, _FLOW_NODE}
+    markers = Markers(attributes=frozenset({_ROLE, _TASKS, _EVENT, _FLOW_NODE}), scopes=frozenset({_SCOPE}))
+    reads = gen_ai.READS | openinference.READS | {_ROLE, _TASKS, _FLOW_NODE}
 
     def read(self, span: Span) -> Reading | None:
+        if span.scope == _SCOPE and _FLOW_NODE not in span.attributes:
+            return _delegation(span)
         role = content.text(span.attributes.get(_ROLE))
         is_failure = span.attributes.get(_EVENT) == _FAILURE
         return Reading(
@@ -48,12 +54,48 @@ class Crewai:
     def read_model(self, span: Span) -> ModelReading | None:
         told = content.text(span.attributes.get(_TASKS))
         tasks = printed(told) if told else None
-        if tasks:
-            return ModelReading(requests=messages.requests(tasks), answers=messages.answers(tasks))
+        if isinstance(tasks, list):
+            return ModelReading(
+                requests=tuple(request for task in tasks for request in _requests(task)),
+                answers=messages.answers(tasks),
+                failures=Later(lambda: {key: text for task in tasks for key, text in _failures(task)}),
+            )
         if _EVENT not in span.attributes:
             return None
         sent = span.attributes.get(gen_ai.INPUT)
         return ModelReading(history=LaterList(lambda: sent_messages.history(_unquoted(content.decoded(sent)))))
+
+
+def _delegation(span: Span) -> Reading | None:
+    """Return the call by which an agent lets a coworker work, whose calls are below it."""
+    if content.text(span.attributes.get(openinference.TOOL_NAME)) not in _TO_COWORKERS:
+        return None
+    call = openinference.call(span)
+    coworker = content.text(content.field(call.arguments, "coworker"))
+    return Reading(call=call, is_agent=True if coworker else None, agent=coworker)
+
+
+def _requests(task: JSON) -> Iterator[CallRequest]:
+    agent = content.text(content.field(task, "agent"))
+    for request in messages.requests(content.field(task, "messages")):
+        yield replace(request, agent=agent)
+
+
+def _failures(task: JSON) -> Iterator[tuple[str, str]]:
+    """Yield the id of each call of a task that failed, and a short text: its result holds the failure's message."""
+    told = content.field(task, "messages")
+    answers, left = messages.answers(told), list(messages.requests(told))
+    records = content.field(task, "tool_failures")
+    for record in records if isinstance(records, list) else ():
+        said = content.text(content.field(record, "failure", "message")) or ""
+        name, answered = content.field(record, "tool_name"), [each for each in left if each.call_id in answers]
+        failed = (each for each in answered if each.name == name and said in str(answers[each.call_id or ""]))
+        if said and (request := next(failed, None)) is not None:
+            left.remove(request)
+            # If the tool has raised an exception, the code is its type.
+            is_raised = content.field(record, "failure", "reason") == "exception"
+            kind = content.text(content.field(record, "failure", "code")) if is_raised else None
+            yield request.call_id or "", content.named(kind, said)
 
 
 def _unquoted(sent: Recorded) -> list[JSON]:

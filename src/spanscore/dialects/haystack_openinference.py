@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from spanscore.contracts import Markers, ModelReading, Precedence, Reading
@@ -34,7 +35,11 @@ class HaystackOpeninference:
         sent = _messages(span, openinference.INPUT)
         said = [printed(text) for text in _messages(span, openinference.OUTPUT)[len(sent) :] if isinstance(text, str)]
         asked: list[JSON] = [each for each in said if isinstance(each, dict) and each.get("_role") == "assistant"]
-        return ModelReading(requests=messages.requests(asked), answers=Later(lambda: _answers(said)))
+        return ModelReading(
+            requests=messages.requests(asked),
+            answers=Later(lambda: {call_id: result for call_id, result, _ in _answers(said)}),
+            failures=Later(lambda: {call_id: _failure(told) for call_id, told, failed in _answers(said) if failed}),
+        )
 
 
 def _messages(span: Span, key: str) -> list[JSON]:
@@ -42,10 +47,13 @@ def _messages(span: Span, key: str) -> list[JSON]:
     return listed if isinstance(listed, list) else []
 
 
-def _answers(said: list[Recorded]) -> dict[str, JSON]:
-    found: dict[str, JSON] = {}
+def _answers(said: list[Recorded]) -> Iterator[tuple[str, JSON, bool]]:
+    """Yield for each result the id of its call, the result, and whether it is marked as a failure."""
     for message in said:
         match message:
-            case {"_role": "tool", "_content": [{"result": result, "origin": {"id": str(call_id)}}]}:
-                found[call_id] = content.reparsed(result)
-    return found
+            case {"_role": "tool", "_content": [{"result": result, "origin": {"id": str(call_id)}, **others}]}:
+                yield call_id, content.reparsed(result), others.get("error") is True
+
+
+def _failure(told: JSON) -> str:
+    return content.short(told) or "error" if isinstance(told, str) else "error"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai, openinference, openllmetry
 from spanscore.model import Recorded, Span
@@ -14,15 +16,22 @@ MAX_AGENT_CHARS: Final = 200
 _TOOL_ARGUMENTS: Final = "tool.arguments"
 _TOOL_NAME: Final = (openinference.TOOL_NAME, gen_ai.TOOL_NAME)
 """The second is what the Collector's `gen_ai_normalizer` makes of the first."""
-_CURRENT_AGENT: Final = re.compile(r"""current_agent_name(?:": |=)["']([^"']+)["'][)}]$""")
+CURRENT_AGENT: Final = re.compile(r"""current_agent_name(?:": |=)["']([^"']+)["'][)}](?:"})?$""")
+STEP: Final = ".run_agent_step"
+"""The end of the name of the step of a workflow in which an agent asks its model."""
+_ANSWERED: Final = '{"response": {'
+"""The beginning of the result of such a step, under OpenLLMetry."""
+_INNER_TOOL: Final = "FunctionTool.task"
+_CONTENT: Final = (openllmetry.ENTITY_INPUT, openllmetry.ENTITY_OUTPUT)
 
 
 class LlamaIndex:
     """Tool spans of LlamaIndex, by OpenInference's and OpenLLMetry's instrumentors (recorded with core 0.14.25).
 
     OpenInference writes spans of `FunctionTool`, OpenLLMetry spans `*.task` with a tool's name; both have the
-    ToolOutput as JSON. A second span of each call by OpenLLMetry, `FunctionTool.task`, is left out. The agent's
-    name is at the end of the values that the steps of the workflow pass on.
+    ToolOutput as JSON. OpenLLMetry writes a second span of each call, `FunctionTool.task`; without both, the tool
+    waits for a person's event. The agent's name is at the end of the values that the steps of the workflow pass on.
+    A step in which an agent asks its model is beside the steps that call the tools.
     """
 
     precedence = Precedence.FRAMEWORK
@@ -36,18 +45,39 @@ class LlamaIndex:
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
         if attributes.get(openinference.KIND) == "TOOL":
-            return Reading(call=_openinference(span))
+            # Agents await their tools; an application that calls one by itself seldom does.
+            return Reading(call=_openinference(span), only_if_asked=span.name.endswith(".acall"))
         if _TOOL_ARGUMENTS in attributes and any(key in attributes for key in _TOOL_NAME):
-            return Reading(call=_openllmetry(span))
-        agent = _agent(span)
-        return Reading(agent=agent) if agent else None
+            return Reading(call=_openllmetry(span), only_if_asked=True)
+        if span.name == _INNER_TOOL and any(key in attributes for key in _CONTENT):
+            # Without content a call that failed has no such span either: nothing tells it from one that waits.
+            return Reading(call=CallReading(), part_of_call=True)
+        agent, is_step = _agent(span), _is_step(span)
+        return Reading(agent=agent, is_model=is_step) if agent or is_step else None
 
     def read_model(self, span: Span) -> ModelReading | None:
-        return None
+        return ModelReading(requests=tuple(_requests(span))) if _is_step(span) else None
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
-        is_part = span.name.endswith("._prepare_chat_with_tools")
+        is_part = span.name.endswith("._prepare_chat_with_tools") or _is_step(span)
         return ModelCallReading(is_request=False) if is_part else None
+
+
+def _is_step(span: Span) -> bool:
+    """Return whether an agent asks its model in a step. OpenLLMetry names all steps alike: its result shows it."""
+    answered = span.attributes.get(openllmetry.ENTITY_OUTPUT)
+    return span.name.endswith(STEP) or (isinstance(answered, str) and answered.startswith(_ANSWERED))
+
+
+def _requests(span: Span) -> Iterator[CallRequest]:
+    asked = content.field(content.decoded(span.attributes.get(openllmetry.ENTITY_OUTPUT)), "tool_calls")
+    for call in asked if isinstance(asked, list) else ():
+        if name := content.text(content.field(call, "tool_name")):
+            yield CallRequest(
+                name=name,
+                arguments=content.field(call, "tool_kwargs"),
+                call_id=content.text(content.field(call, "tool_id")),
+            )
 
 
 def _openinference(span: Span) -> CallReading:
@@ -59,12 +89,14 @@ def _openinference(span: Span) -> CallReading:
 
 def _openllmetry(span: Span) -> CallReading:
     done = content.decoded(span.attributes.get(openllmetry.ENTITY_OUTPUT))
-    return _call(
+    call = _call(
         span,
         content.arguments(span.attributes.get(_TOOL_ARGUMENTS)),
         content.field(done, "tool_output"),
         content.text(content.field(done, "tool_id")),
     )
+    has_ended = openllmetry.ENTITY_OUTPUT in span.attributes or call.error is not None
+    return call if has_ended else replace(call, state="uncertain")
 
 
 def _call(span: Span, arguments: Recorded, output: Recorded, call_id: str | None) -> CallReading:
@@ -89,8 +121,13 @@ def _failure(output: Recorded) -> str:
 
 
 def _agent(span: Span) -> str | None:
-    for key in (openllmetry.ENTITY_OUTPUT, openinference.OUTPUT):
+    """Return the name at the end of what a step has passed on, or of what the step that asks the model was given."""
+    is_step = _is_step(span)
+    if is_step and openllmetry.ENTITY_OUTPUT in span.attributes:
+        answered = content.decoded(span.attributes[openllmetry.ENTITY_OUTPUT])
+        return content.text(content.field(answered, "current_agent_name"))
+    for key in (openllmetry.ENTITY_OUTPUT, openinference.OUTPUT, *((openinference.INPUT,) if is_step else ())):
         told = content.text(span.attributes.get(key))
-        if told and (named := _CURRENT_AGENT.search(told[-MAX_AGENT_CHARS:])):
+        if told and (named := CURRENT_AGENT.search(told[-MAX_AGENT_CHARS:])):
             return named[1]
     return None

@@ -6,10 +6,21 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import (
+    CallReading,
+    CallRequest,
+    Markers,
+    ModelCallReading,
+    ModelReading,
+    Precedence,
+    Reading,
+    SentMessage,
+)
 from spanscore.dialects import _content as content
+from spanscore.dialects import _model_call_reading as model_calls
+from spanscore.dialects import llama_index
 from spanscore.dialects._literals import printed
-from spanscore.model import JSON, Later, Recorded, Span
+from spanscore.model import JSON, Later, LaterList, Recorded, Span
 
 _INPUT: Final = "llamaindex.step.input_summary"
 _BEGINS: Final = "LLMChatStartEvent"
@@ -26,8 +37,8 @@ class LlamaIndexObservability:
     The distribution is `llama-index-observability-otel`. A call is a step `call_tool` of an agent's workflow. Its
     input is in `llamaindex.step.input_summary`, printed and cut off after 200 characters. The tool's own span below
     it says whether the call failed, or waits for a person's event. The messages to and from a model are events of
-    its span, `LLMChatStartEvent` and `LLMChatEndEvent`. The agent's name is in printed steps that are not around
-    its calls.
+    its span, `LLMChatStartEvent` and `LLMChatEndEvent`. The agent's name is in the input of the step that asks the
+    model, if it is not cut off; that step is beside the calls.
     """
 
     precedence = Precedence.FRAMEWORK
@@ -36,20 +47,40 @@ class LlamaIndexObservability:
 
     def read(self, span: Span) -> Reading | None:
         if span.name.endswith(_STEP):
-            return Reading(call=_call(span))
+            return Reading(call=_call(span), only_if_asked=True)
         if _TOOL.fullmatch(span.name):
             failed = CallReading(error=content.error(span), error_type=content.error_type(span))
             return Reading(call=failed, part_of_call=True)
-        if any(event.name == _BEGINS for event in span.events):
-            return Reading(is_model=True)
+        if span.name.endswith(llama_index.STEP) or any(event.name == _BEGINS for event in span.events):
+            named = llama_index.CURRENT_AGENT.search(content.text(span.attributes.get(_INPUT)) or "")
+            return Reading(is_model=True, agent=named[1] if named else None)
         return Reading(is_agent=True) if span.name.endswith(_RUNS) else None
 
     def read_model(self, span: Span) -> ModelReading | None:
         said = content.decoded(content.in_event(span, _ENDS, "response.message.blocks"))
         return ModelReading(
             requests=tuple(_requests(said)),
-            answers=Later(lambda: _answers(content.decoded(content.in_event(span, _BEGINS, "messages")))),
+            answers=Later(lambda: _answers(_sent(span))),
+            history=LaterList(lambda: [_message(each) for each in _objects(_sent(span))]),
         )
+
+    reads_for_model_calls = frozenset[str]()
+
+    def read_model_call(self, span: Span) -> ModelCallReading | None:
+        return ModelCallReading(is_request=False) if span.name.endswith(llama_index.STEP) else None
+
+
+def _sent(span: Span) -> Recorded:
+    return content.decoded(content.in_event(span, _BEGINS, "messages"))
+
+
+def _message(sent: dict[str, Any]) -> SentMessage:
+    blocks = sent.get("blocks")
+    return SentMessage(
+        is_user_text=model_calls.is_user_text({"role": sent.get("role"), "content": blocks}),
+        requests=tuple(_requests(blocks)),
+        answers=tuple(CallReading(call_id=call_id, result=result) for call_id, result in _answers([sent]).items()),
+    )
 
 
 def _call(span: Span) -> CallReading:

@@ -110,7 +110,7 @@ def _asked(tree: SpanTree, requested: Requested, index: int, request: CallReques
         call_id=request.call_id,
         start_ns=end_ns,
         end_ns=end_ns,
-        agent=tree.agents.get(index) or tree.agent_of(index),
+        agent=request.agent or tree.agents.get(index) or tree.agent_of(index),
     )
 
 

@@ -206,11 +206,22 @@ class SpanTree:
         return found
 
     def _model_before(self, index: int) -> str | None:
-        """Return the agent of the last model that had answered beside a span when it started."""
-        span = self.spans[index]
-        beside = self._models_beside.get(span.parent_span_id, ())
-        place = bisect_right(beside, span.start_ns + _CUT_NS, key=itemgetter(0))
-        return beside[place - 1][1] if place else None
+        """Return the agent of the model whose span is around a span, else of the last that had answered beside these.
+
+        A call that only a model asks for may be before all models beside it: then it is of the first.
+        """
+        reading, start_ns = self.readings[index], self.spans[index].start_ns + _CUT_NS
+        node, seen = index, {NONE}
+        while node not in seen and (node == index or node not in self.calls):
+            seen.add(node)
+            if self.readings[node].is_model and self.readings[node].agent:
+                return self.readings[node].agent
+            beside = self._models_beside.get(self.spans[node].parent_span_id, ())
+            place = bisect_right(beside, start_ns, key=itemgetter(0))
+            if place or (beside and reading.only_if_asked):
+                return beside[max(place - 1, 0)][1]
+            node = self.parents[node]
+        return None
 
     def runs(self) -> tuple[list[int], list[int]]:
         """Return the spans of the agent runs by start, and for each span the run it works in, else the root.
