@@ -40,7 +40,7 @@ def prove(results: Results, programs: Programs) -> None:
         for options in ((), ("--values", f"{chart}/values-kafka.yaml")):
             results.check(
                 " ".join(("Helm: the chart of deploy/helm", *(Path(each).name for each in options[1:]))),
-                partial(_run, helm, "lint", "--strict", chart, *options),
+                partial(_run, helm, "lint", "--strict", chart, "--set", "image.repository=spanscore", *options),
             )
     collector = programs.find(COLLECTOR)
     for shipped in _COLLECTORS:

@@ -144,6 +144,7 @@ class Runner:
         output = Path(self._env["GITHUB_OUTPUT"])
         output.write_text("", encoding="utf-8")
         env = {name: self._filled(value) for name, value in step.get("env", {}).items()}
+        assert step["shell"] == "bash"
         done = bash(step["run"], self.directory, {**self._env, **env})
         self.said += done.stdout + done.stderr
         for line in output.read_text(encoding="utf-8").splitlines():
@@ -188,16 +189,21 @@ def test_one_comment_is_kept_up_to_date(versions: Path, api: Api) -> None:
 
     worse = runner.run(recordings="new.jsonl", base="base.jsonl", config="spanscore.yaml")
     (comment,) = [dict(each) for each in api.ours]
-    same = runner.run(recordings="base.jsonl\n", base="base.jsonl", config="spanscore.yaml", artifact="other")
+    same = runner.run(recordings="base.jsonl\n", base="base.jsonl", config="spanscore.yaml", name="other")
 
-    assert (1, 0) == (worse, same), runner.said
-    assert comment["body"].startswith("<!-- spanscore -->\n<!-- spanscore diff -->\n### \N{LARGE RED CIRCLE}")
-    assert comment["body"].index("<!-- spanscore diff -->") < comment["body"].index("<!-- spanscore score -->")
-    assert [131] == [each["id"] for each in api.ours]
+    again = runner.run(recordings="base.jsonl", config="spanscore.yaml")
+
+    assert (1, 0, 0) == (worse, same, again), runner.said
+    assert comment["body"].startswith(
+        "<!-- spanscore: spanscore -->\n<!-- spanscore diff -->\n### \N{LARGE RED CIRCLE}"
+    )
+    assert "\n\n<!-- spanscore score -->\n### \N{LARGE RED CIRCLE}" in comment["body"]
+    # That of another agent is a comment of its own.
+    assert [131, 132] == [each["id"] for each in api.ours]
     assert "20 runs" in api.ours[0]["body"]
     assert comment["body"] in runner.summary
-    assert ["spanscore", "other"] == [each["name"] for each in runner.uploaded]
-    for pattern in runner.uploaded[0]["path"].split():
+    assert ["spanscore", "other", "spanscore"] == [each["name"] for each in runner.uploaded]
+    for pattern in runner.uploaded[1]["path"].split():
         assert list(versions.glob(str(Path(pattern).relative_to(versions)))), pattern
 
 
@@ -207,8 +213,8 @@ def test_failing_runs_fail_without_a_comparison(versions: Path) -> None:
     runner = Runner(versions, None)
 
     assert 1 == runner.run(recordings="new.jsonl", config="spanscore.yaml")
-    assert "spanscore score ended with 1" in runner.said
-    assert runner.summary.startswith("<!-- spanscore -->\n<!-- spanscore score -->")
+    assert "runs failed or were not checked" in runner.said
+    assert runner.summary.startswith("<!-- spanscore: spanscore -->\n<!-- spanscore score -->")
     assert runner.uploaded
 
 
@@ -222,7 +228,7 @@ def test_too_few_runs_are_a_notice(versions: Path, api: Api) -> None:
     status = runner.run(recordings=new, base=base, config="spanscore.yaml", score_options="--fail-under 0")
 
     assert 0 == status, runner.said
-    assert "too few runs to tell" in runner.said
+    assert "too few runs to compare" in runner.said
 
 
 @pytest.mark.processes
@@ -240,17 +246,42 @@ def test_a_token_that_may_not_write_is_a_warning(versions: Path, api: Api) -> No
 @pytest.mark.parametrize(
     ("inputs", "said"),
     [
-        ({}, "there is nothing to score: give a command or recordings"),
+        ({}, "There is nothing to score: set command or recordings."),
         ({"base_directory": "base"}, "base-directory needs a command"),
-        ({"recordings": "new.jsonl\nbase.jsonl", "base": "base.jsonl"}, "here are 2"),
+        ({"recordings": "new.jsonl\nbase.jsonl", "base": "base.jsonl"}, "recordings has 2."),
+        ({"recordings": "none.jsonl"}, "spanscore score ended with 2: cannot read 'none.jsonl'"),
+        ({"command": "false\necho on"}, "The command failed, or sent no spans (status 1): false"),
     ],
 )
-def test_inputs_that_do_not_fit(versions: Path, inputs: dict[str, str], said: str) -> None:
-    """The step fails, and says what was allowed."""
-    runner = Runner(versions, None)
+def test_what_was_not_scored_is_no_green_comment(versions: Path, api: Api, inputs: dict[str, str], said: str) -> None:
+    """The job fails, and the reason replaces the comment of an earlier run."""
+    api.comments.append({"id": 131, "body": "<!-- spanscore: spanscore -->\nall green"})
+    runner = Runner(versions, api)
 
     assert 0 != runner.run(config="spanscore.yaml", **inputs)
     assert said in runner.said
+    assert [131] == [each["id"] for each in api.ours]
+    assert said in api.ours[0]["body"]
+    assert "nothing was scored" in api.ours[0]["body"]
+
+
+@pytest.mark.processes
+def test_a_base_that_cannot_be_run_is_a_warning(versions: Path, api: Api) -> None:
+    """As that of the pull request that brings the cases: the runs decide, and the comment says it."""
+    shutil.copy(ROOT / "src" / "spanscore" / "cli" / "demo_agent" / "agent.py", versions / "cases.py")
+    (versions / "base").mkdir()
+    runner = Runner(versions, api)
+
+    status = runner.run(
+        command=f"{sys.executable} cases.py",
+        config="spanscore.yaml",
+        base_directory="base",
+        score_options="--fail-under 0 --allow-unscored",
+    )
+
+    assert 0 == status, runner.said
+    assert "::warning::Not compared: in base" in runner.said
+    assert "Not compared: in base" in api.ours[0]["body"]
 
 
 @pytest.mark.setup
@@ -287,6 +318,7 @@ def gitlabs(versions: Path, api: Api) -> subprocess.CompletedProcess[str]:
         shutil.copy(versions / "spanscore.yaml", project)
     lines = GITLAB["script"]
     env = {"CI_API_V4_URL": api.address, "COMMENT_TOKEN": TOKEN, "CI_PROJECT_ID": "5", "CI_MERGE_REQUEST_IID": "7"}
+    env["work"] = str(versions)
     return bash("\n".join(lines[lines.index("scored=0") :]), project, env)
 
 

@@ -18,6 +18,7 @@ from deploy.test_schemas import VERSIONS, check
 from spanscore import config
 
 CHART = DEPLOY / "helm"
+IMAGE = ("--set", "image.repository=spanscore")
 OURS = ("--set", "fullnameOverride=spanscore,collector.fullnameOverride=collector")
 """The names of deploy/kubernetes."""
 FORMS = {
@@ -48,7 +49,7 @@ def helm(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 def rendered(chart: Path, *options: str) -> list[dict[str, Any]]:
     """Return the manifests of a release `mine`."""
-    done = helm("template", "mine", chart, *options)
+    done = helm("template", "mine", chart, *IMAGE, *options)
     assert done.returncode == 0, done.stderr
     return [each for each in yaml.safe_load_all(done.stdout) if each]
 
@@ -115,7 +116,8 @@ def test_what_it_makes_fits(options: tuple[str, ...], version: str) -> None:
 @pytest.mark.programs
 def test_a_release_selects_its_own_pods_alone() -> None:
     """Two releases in one namespace: every selector names the release, and has pods."""
-    manifests = rendered(CHART, "--set", "monitoring.enabled=true")
+    # The monitor of sidecars looks for those of all releases.
+    manifests = [each for each in rendered(CHART, "--set", "monitoring.enabled=true") if each["kind"] != "PodMonitor"]
     pods = [each["spec"]["template"]["metadata"]["labels"] for each in manifests if "template" in each.get("spec", {})]
     selectors = [each["spec"]["selector"] for each in manifests if "selector" in each.get("spec", {})]
     selectors += [each["spec"]["podSelector"] for each in manifests if "podSelector" in each.get("spec", {})]
@@ -141,7 +143,7 @@ def test_monitoring_is_that_of_the_manifests() -> None:
     for each in made:
         if each["apiVersion"].startswith("monitoring.coreos.com/"):
             assert "kube-prometheus-stack" == each["metadata"]["labels"]["release"]
-    assert 2 == sum(each["kind"] == "ServiceMonitor" for each in made)
+    assert 3 == sum(each["kind"] in {"ServiceMonitor", "PodMonitor"} for each in made)
 
 
 @pytest.mark.programs
@@ -150,7 +152,9 @@ def test_a_pod_of_another_chart_has_the_sidecar(tmp_path: Path) -> None:
     shutil.copytree(CHART, tmp_path / "charts" / "spanscore")
     (tmp_path / "templates").mkdir()
     (tmp_path / "Chart.yaml").write_text("{apiVersion: v2, name: agent, version: 1.0.0}\n", encoding="utf-8")
-    (tmp_path / "values.yaml").write_text("spanscore: {mode: sidecar, fullnameOverride: spanscore}\n", encoding="utf-8")
+    (tmp_path / "values.yaml").write_text(
+        "spanscore: {mode: sidecar, fullnameOverride: spanscore, image: {repository: spanscore}}\n", encoding="utf-8"
+    )
     used = [line for line in (CHART / "README.md").read_text(encoding="utf-8").splitlines() if "{{- include" in line]
     pod = [
         "apiVersion: v1",
@@ -192,7 +196,7 @@ def test_its_configuration_is_one(options: tuple[str, ...]) -> None:
 def test_helm_finds_nothing_to_complain_about() -> None:
     """Lint, strictly, with each file of values."""
     for options in FORMS.values():
-        done = helm("lint", "--strict", CHART, *options)
+        done = helm("lint", "--strict", CHART, "--set", "image.repository=spanscore", *options)
         assert 0 == done.returncode, done.stdout + done.stderr
 
 
@@ -205,11 +209,17 @@ def test_helm_finds_nothing_to_complain_about() -> None:
         ("mode=daemon", "mode"),
         ("replicas=two", "replicas"),
         ("config.exporters.prometheus=null", "config.exporters.prometheus.endpoint is missing"),
+        ("image.repository=", "image.repository is missing"),
+        ("config.receivers.otlp=null", "neither otlp nor kafka"),
+        ("config.receivers.otlp.protocols.grpc.endpoint=localhost:4317", "no other pod can reach it"),
+        ("config.storage.directory=/data", "must be below /var/lib/spanscore/"),
+        ("autoscaling.enabled=true", "autoscaling needs config.receivers.kafka"),
+        ("autoscaling.maxReplicas=1", "autoscaling.minReplicas is above"),
     ],
 )
 def test_wrong_values_are_refused(option: str, said: str) -> None:
     """By name, before anything is applied."""
-    done = helm("template", "mine", CHART, "--set", option)
+    done = helm("template", "mine", CHART, "--set", "image.repository=spanscore", "--set", option)
 
     assert 0 != done.returncode
     assert said in done.stderr
@@ -230,3 +240,20 @@ def test_its_version_is_that_of_spanscore() -> None:
     base = yaml.safe_load((DEPLOY / "kubernetes/base/kustomization.yaml").read_text(encoding="utf-8"))
 
     assert {base["images"][0]["newTag"]} == {chart["version"], chart["appVersion"]}
+
+
+@pytest.mark.programs
+def test_ports_and_brokers_are_said_once() -> None:
+    """Another port of spanscore, or other brokers, reach the Collector too."""
+
+    def exporters(*options: str) -> Any:
+        (told,) = (
+            each["data"] for each in rendered(CHART, *options) if "collector-config.yaml" in each.get("data", {})
+        )
+        return yaml.safe_load(told["collector-config.yaml"])["exporters"]
+
+    port = exporters("--set", "config.receivers.otlp.protocols.grpc.endpoint=0.0.0.0:5317")
+    kafka = exporters(*FORMS["kafka"], "--set", "config.receivers.kafka.brokers={one:1,two:2}")
+
+    assert "5317" == port["loadbalancing"]["resolver"]["dns"]["port"]
+    assert ["one:1", "two:2"] == kafka["kafka"]["brokers"]

@@ -33,7 +33,7 @@ app.kubernetes.io/component: {{ . }}
 {{- end }}
 
 {{- define "spanscore.image" -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{ required "image.repository is missing: the image is not published; build and push it (deploy/README.md)" .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 
 {{- /* The port of an endpoint, `HOST:PORT`. */ -}}
@@ -54,6 +54,10 @@ app.kubernetes.io/component: {{ . }}
 {{- if $settings }}{{- $_ := set $ports (printf "otlp-%s" $protocol) (include "spanscore.port" $settings.endpoint | int) -}}{{- end -}}
 {{- end -}}
 {{- toJson $ports -}}
+{{- end }}
+
+{{- define "spanscore.grpcPort" -}}
+{{ index (include "spanscore.receiving" .Values.config | fromJson) "otlp-grpc" }}
 {{- end }}
 
 {{- define "spanscore.noRights" -}}
