@@ -33,7 +33,7 @@ def test_the_page_shows_what_is_printed(versions: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(versions)
     ended = spanscore(*COMMANDS[0].split()[1:], COLUMNS="130")
 
-    shown = PAGE.partition("does otherwise:\n\n")[2].partition("\n\n|")[0]
+    shown = PAGE.partition("does differently:\n\n")[2].partition("\n\n|")[0]
     lines = [line.removeprefix("    ").rstrip() for line in shown.splitlines()]
     assert 1 == ended.returncode
     assert lines[:8] == [line.rstrip() for line in ended.stdout.splitlines()[:8]]
