@@ -41,10 +41,6 @@ EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
     },
     "trajectories/reader": {
         (
-            "reading = _joined(readings) if len(readings) > 1 else readings[0][1] if readings else None",
-            "len(readings) > 1 -> len(readings) >= 1",
-        ): "one reading joined with no other is equal to itself",
-        (
             "self._offers[offered] = dialects",
             "without self._offers[offered] = dialects",
         ): "what is not remembered is found again",

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from commands import spanscore
 from spanscore.cli import main
 
 CONFIGURATION = """\
@@ -53,8 +54,9 @@ def test_what_serve_refuses_is_told(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert 0 == main(["check", str(path)])
     told = capsys.readouterr()
     warnings = told.err.splitlines()
-    assert 2 == main(["serve", "--config", str(path)])
-    assert warnings[0].removeprefix("warning: `spanscore serve` does not start: ") in capsys.readouterr().err
+    refused = spanscore("serve", "--config", path)
+    assert 2 == refused.returncode
+    assert warnings[0].removeprefix("warning: `spanscore serve` does not start: ") in refused.stderr
 
     assert told.out.startswith(f"{path}: valid, ")
     assert ["receivers.otlp.protocols.grpc.endpoint", "page"] == [line.split(": ")[2] for line in warnings]

@@ -49,12 +49,14 @@ def compose() -> dict[str, Any]:
 
 
 def test_every_file_parses() -> None:
-    """Every YAML file is YAML."""
+    """Every YAML file is YAML; Helm's templates are none."""
 
     def check(path: Path) -> None:
         assert list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
 
-    assert [] == failing(check, {str(path): (path,) for path in DEPLOY.rglob("*.yaml")})
+    assert [] == failing(
+        check, {str(path): (path,) for path in DEPLOY.rglob("*.yaml") if "templates" not in path.parts}
+    )
 
 
 @pytest.mark.parametrize("path", SPANSCORE, ids=lambda path: str(path.relative_to(DEPLOY)))
