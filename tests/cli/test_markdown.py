@@ -39,6 +39,17 @@ def test_what_passed_or_was_not_checked_says_so(tmp_path: Path) -> None:
     assert "### \N{LARGE YELLOW CIRCLE} spanscore: checked nothing: 1 run, 0 failed\n\n- rules" in unchecked.stdout
 
 
+def test_what_gates_accept_is_said_to_be_by_them(tmp_path: Path) -> None:
+    """A green verdict beside failed runs names its reason."""
+    config = tmp_path / "rules.yaml"
+    config.write_text(RULES, encoding="utf-8")
+    runs = recorded(tmp_path / "runs.jsonl", ("a", "check", "refund"), ("b", "refund"))
+
+    ended = spanscore("score", runs, "--config", config, "--fail-under", "0.5", "--format", "markdown")
+    assert 0 == ended.returncode
+    assert "### \N{LARGE GREEN CIRCLE} spanscore: passed by the gates: 2 runs, 1 failed\n" in ended.stdout
+
+
 def test_hostile_names_are_text(tmp_path: Path) -> None:
     """They make no markup, leave no table and call nobody."""
     config = tmp_path / "rules.yaml"

@@ -63,7 +63,8 @@ class Markdown:
         verdict = summary.verdict
         why = summary.why
         runs = f"{counted(why.runs, why.conversations)}, {self._labels['fail']} failed"
-        lines = [MARKER, f"### {SIGNS[verdict]} spanscore: {_WORDS[verdict]}: {runs}", ""]
+        by_gates = " by the gates" if verdict == "passed" and self._labels["fail"] else ""
+        lines = [MARKER, f"### {SIGNS[verdict]} spanscore: {_WORDS[verdict]}{by_gates}: {runs}", ""]
         reasons = [*summary.problems, *summary.unchecked(), *summary.told_of_gates(), *summary.remarks()]
         if reasons:
             lines += [*(f"- {as_text(reason)}" for reason in reasons[:_SHOWN]), ""]
