@@ -37,7 +37,7 @@ for module in pkgutil.walk_packages(spanscore.__path__, "spanscore."):
 spanscore.config.json_schema()
 spanscore.config.default()
 """
-_OF_FILES = {"score", "explain", "golden", "check"}
+_OF_FILES = {"score", "agree", "explain", "golden", "check"}
 """Commands that read and write files alone, and import little: others are cheaper in a fork that has all imported."""
 _COMMAND = """
 import atexit, os, runpy, sys

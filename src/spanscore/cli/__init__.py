@@ -19,7 +19,10 @@ OK: Final = 0
 FAILED: Final = 1
 USAGE: Final = 2
 _INTERRUPTED: Final = 130
-_OF_THEIR_OWN: Final = ("demo", "serve", "record", "score", "explain", "golden", "learn", "diff", "fetch", "send")
+_OF_THEIR_OWN: Final = (
+    *("demo", "serve", "record", "score", "explain"),
+    *("golden", "learn", "diff", "agree", "fetch", "send"),
+)
 COMMANDS: Final = {
     **{name: name for name in _OF_THEIR_OWN},
     **dict.fromkeys(("check", "list", "describe", "schema"), "catalog"),
