@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from spanscore import config as configuration
 from spanscore.cli import FAILED, OK
+from spanscore.cli._ending_signals import ENDING, end_at_once, on_signals
 from spanscore.cli._log import LOGGER, log_to_standard_error
 from spanscore.cli._service_manager import ServiceManager, hold_hangups, take_hangups
 from spanscore.config import Config
@@ -24,7 +25,6 @@ from spanscore.errors import ConfigError, SpanscoreError
 if TYPE_CHECKING:
     from spanscore.service.service import Service
 
-_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _LOOK_AGAIN_S: Final = 0.05
 
 _log = logging.getLogger("spanscore.service")
@@ -80,11 +80,9 @@ async def _serve(config: Config, arguments: argparse.Namespace) -> None:
         _log.info("ending; a second signal ends at once")
         manager.stopping()
         ended.set()
-        for number in _SIGNALS:
-            loop.remove_signal_handler(number)
+        end_at_once()
 
-    for number in _SIGNALS:
-        loop.add_signal_handler(number, end)
+    on_signals(end, *ENDING)
     service = Service(config, insecure=arguments.insecure)
     gc.collect()
     gc.freeze()  # the stored requests may be those of hours
@@ -131,8 +129,9 @@ def _take_hangups(
         with manager.reloading():
             _reload(reload, path)
 
-    loop.add_signal_handler(signal.SIGHUP, hear)
-    take_hangups()
+    if hasattr(signal, "SIGHUP"):  # Windows has none: there, a restart reads the configuration again
+        loop.add_signal_handler(signal.SIGHUP, hear)
+        take_hangups()
 
 
 async def _tell_ready(service: Service, ended: asyncio.Event, manager: ServiceManager) -> None:

@@ -24,7 +24,7 @@ from spanscore.contracts.settings import Secret
 from spanscore.errors import ConfigError
 from spanscore.scoring.conversations.settings import ConversationSettings
 from spanscore.scoring.pipeline import EvaluatorEntry
-from spanscore.storage.settings import StorageSettings
+from spanscore.storage.settings import CAN_STORE, StorageSettings
 
 Settings = TypeVar("Settings")
 Filled = TypeVar("Filled", TraceSettings, StorageSettings)
@@ -110,6 +110,7 @@ class Config:
             receivers={"otlp": OtlpReceiver()},
             exporters={"prometheus": PrometheusExporter(), "console": ConsoleExporter()},
             annotate="root_event" if self.sends_spans else "none",
+            **({} if CAN_STORE else {"storage": self._in_section("storage", self.storage, durability="none")}),
         )
 
     def for_process(self) -> Config:
