@@ -5,25 +5,30 @@ import itertools
 import os
 import tempfile
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 import commands
-import cpu_seconds
 import examples
+
+if HAS_CPU_SECONDS := find_spec("resource") is not None:  # not on Windows
+    import cpu_seconds
 
 examples.register_profiles()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add our options."""
-    cpu_seconds.add_option(parser)
+    if HAS_CPU_SECONDS:
+        cpu_seconds.add_option(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Measure what the tests cost, share what starts the command, and keep apart what they store."""
-    config.pluginmanager.register(cpu_seconds.CpuSeconds(config))
+    if HAS_CPU_SECONDS:
+        config.pluginmanager.register(cpu_seconds.CpuSeconds(config))
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(commands.WarmCommand())
     states = tempfile.TemporaryDirectory(prefix="spanscore-states-", ignore_cleanup_errors=True)

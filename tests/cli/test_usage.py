@@ -61,8 +61,15 @@ def test_a_command_loads_no_other(command: str) -> None:
     """Nor, as it reads files, anything of a server."""
     modules = loaded(command, "--help")
 
-    assert {"asyncio", "grpc", "aiohttp"}.isdisjoint(modules)
+    assert {"asyncio", "grpc", "aiohttp", "opentelemetry.sdk", "prometheus_client"}.isdisjoint(modules)
     assert [command] == [module for module in COMMANDS.values() if f"spanscore.cli.{module}" in modules]
+
+
+def test_nothing_is_collected_at_exit() -> None:
+    """Python would look at every object of every module first."""
+    frozen = "import atexit, gc; atexit.register(lambda: print(gc.get_freeze_count())); import spanscore.cli as cli; "
+
+    assert 1_000 < int(python("-c", f"{frozen} cli.main()").stdout.splitlines()[-1])
 
 
 def test_the_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[str]) -> None:

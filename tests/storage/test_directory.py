@@ -176,7 +176,7 @@ def test_a_lock_that_another_has_is_refused_where_nobody_can_read_who(
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     first = Directory(tmp_path)
-    monkeypatch.setattr(os, "pread", fail)
+    monkeypatch.setattr(os, "read", fail)
     with pytest.raises(StorageError, match=r"another process uses it; give each process a directory of its own$"):
         Directory(tmp_path)
     first.unlock()

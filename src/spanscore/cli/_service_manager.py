@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,12 +16,14 @@ _SOCKET: Final = "NOTIFY_SOCKET"
 
 def hold_hangups() -> None:
     """Have SIGHUP wait until `take_hangups`: one that comes before it can be handled would end the process."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    if sys.platform != "win32" and hasattr(signal, "SIGHUP"):
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
 
 
 def take_hangups() -> None:
     """Unblock SIGHUP; a pending one is delivered at once."""
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
+    if sys.platform != "win32" and hasattr(signal, "SIGHUP"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
 
 
 class ServiceManager:
@@ -51,7 +54,7 @@ class ServiceManager:
         Not before we were ready: it would end the waiting for that.
         """
         if self._is_ready:
-            self._tell(f"RELOADING=1\nMONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
+            self._tell(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
         yield
         if self._is_ready:
             self._tell("READY=1")
@@ -61,7 +64,7 @@ class ServiceManager:
         self._tell("STOPPING=1")
 
     def _tell(self, state: str) -> None:
-        if not self._address:
+        if not self._address or not hasattr(socket, "AF_UNIX"):
             return
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
             told.settimeout(0)

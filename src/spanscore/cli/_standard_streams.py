@@ -50,15 +50,20 @@ def outlive_readers(*names: str) -> None:
             # In this order: the lowest free descriptor is the one that was closed.
             empty = os.open(os.devnull, os.O_RDWR)
             setattr(sys, name, os.fdopen(empty, "r" if name == "stdin" else "w", encoding="utf-8"))
-        elif name in names and stream is getattr(sys, f"__{name}__"):
+        elif name in names and stream is getattr(sys, f"__{name}__") and _is_file(stream):
             setattr(sys, name, _outliving(cast("io.TextIOWrapper", stream)))
+
+
+def _is_file(stream: Any) -> bool:
+    """Return whether a stream is a file, pipe or socket, and not a console of Windows, which takes text."""
+    return isinstance(getattr(stream.buffer, "raw", stream.buffer), io.FileIO)
 
 
 def _outliving(stream: io.TextIOWrapper) -> TextIO:
     output = _Output(stream.fileno(), "w", closefd=False)
     return io.TextIOWrapper(
         output if stream.write_through else io.BufferedWriter(output),  # unbuffered if Python was started so
-        encoding=stream.encoding,
+        encoding="utf-8" if os.name == "nt" else stream.encoding,  # there, pipes have the letters of some languages
         errors=stream.errors,
         newline="\n",
         line_buffering=stream.line_buffering,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import signal
 import sys
 import urllib.request
 from importlib.resources import files
@@ -14,6 +13,7 @@ from typing import Final
 
 from spanscore import config as configuration
 from spanscore.cli import FAILED, OK
+from spanscore.cli._ending_signals import ENDING, on_signals
 from spanscore.cli._report_table import Table
 from spanscore.cli._summary import Summary
 from spanscore.cli.demo_agent.agent import CASES, CUSTOMERS, TRACES_OF_CUSTOMERS
@@ -115,8 +115,7 @@ async def _demo(*, keep: bool) -> int:
             print(f"See each run beside what was expected: {page.removesuffix('metrics')}")
             print(f"Receiving on {receiver} until Ctrl-C", flush=True)
             ended = asyncio.Event()
-            for number in (signal.SIGINT, signal.SIGTERM):
-                asyncio.get_running_loop().add_signal_handler(number, ended.set)
+            on_signals(ended.set, *ENDING)
             await ended.wait()
     finally:
         await service.stop()

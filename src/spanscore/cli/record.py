@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from spanscore.cli import FAILED, OK
+from spanscore.cli._ending_signals import ENDING, on_signals
 from spanscore.cli._recordings import tell_of_left_behind
 from spanscore.messages.plural import plural
 from spanscore.recordings.writer import JSON_SUFFIXES, PROTOBUF_SUFFIXES, RecordingWriter
@@ -115,11 +116,9 @@ async def _run(command: Sequence[str], recorder: Recorder) -> int:
         "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
         **_PROMPT,
     }
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):  # the terminal sends the program its own
-        loop.add_signal_handler(number, lambda: None)
+    on_signals(lambda: None, *ENDING)  # the terminal sends the program its own
     program = await asyncio.create_subprocess_exec(*command, env=environment)
-    loop.add_signal_handler(signal.SIGTERM, lambda: _terminate(program))
+    on_signals(lambda: _terminate(program), signal.SIGTERM)
     status = await program.wait()
     return status if status >= 0 else _KILLED - status
 
@@ -137,8 +136,7 @@ async def _until_interrupted(recorder: Recorder, writer: RecordingWriter) -> Non
         flush=True,
     )
     ended = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    on_signals(ended.set, *ENDING)
     await ended.wait()
 
 

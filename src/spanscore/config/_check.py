@@ -15,11 +15,11 @@ from pydantic import BaseModel, ValidationError
 
 from spanscore.config._mistakes import LONGEST_SHOWN, WANTS_TEXT, Mistake, message, mistakes, shown
 from spanscore.config._nodes import Node, Path, Problem
-from spanscore.config._section import below, is_on_by_default, sections_in
+from spanscore.config._section import Section, below, is_on_by_default, sections_in
 from spanscore.messages.nearest import nearest
 from spanscore.model import JSON
 
-Model = TypeVar("Model", bound=BaseModel)
+Model = TypeVar("Model", bound=Section)
 
 _TEXTS: Final = frozenset(WANTS_TEXT.values())
 _SECRETS: Final = "headers"

@@ -18,18 +18,13 @@ from spanscore.config._nodes import Path as KeyPath
 from spanscore.config._plugged import document_for
 from spanscore.config._problems import first_causes, one_error
 from spanscore.config._sections import DEFAULT_EVALUATORS, Annotate, Dialects, Document, Metrics, Page, Telemetry
-from spanscore.config._server_files import is_readable_by_all, missing_directories, parts, secret_files, unusable_files
 from spanscore.config._yaml import MAX_BYTES, place_in, read
 from spanscore.contracts import Dialect
 from spanscore.contracts.settings import Secret
-from spanscore.emitters.console import ConsoleExporter
-from spanscore.emitters.prometheus import PrometheusExporter
 from spanscore.errors import ConfigError
-from spanscore.receivers.otlp import OtlpReceiver
 from spanscore.scoring.conversations.settings import ConversationSettings
 from spanscore.scoring.pipeline import EvaluatorEntry
-from spanscore.storage.room import Room
-from spanscore.storage.settings import StorageSettings
+from spanscore.storage.settings import CAN_STORE, StorageSettings
 
 Settings = TypeVar("Settings")
 Filled = TypeVar("Filled", TraceSettings, StorageSettings)
@@ -102,13 +97,20 @@ class Config:
         Raises:
             ConfigError: a file that serving needs, such as a certificate or the bearer tokens, cannot be used.
         """
-        unusable = [*missing_directories(self.exporters), *unusable_files(self.of(OtlpReceiver), self.page)]
+        # Servers and Prometheus are not loaded by commands that only read files.
+        from spanscore.config._server_files import missing_directories, unusable_files  # noqa: PLC0415
+        from spanscore.emitters.console import ConsoleExporter  # noqa: PLC0415
+        from spanscore.emitters.prometheus import PrometheusExporter  # noqa: PLC0415
+        from spanscore.receivers.otlp import OtlpReceiver  # noqa: PLC0415
+
+        unusable = [*missing_directories(self.exporters), *unusable_files(self.receivers.get("otlp"), self.page)]
         if unusable:
             raise one_error([Problem(self.root.find(at).place, at, why) for at, why in unusable], self.source)
         return self._with(
             receivers={"otlp": OtlpReceiver()},
             exporters={"prometheus": PrometheusExporter(), "console": ConsoleExporter()},
             annotate="root_event" if self.sends_spans else "none",
+            **({} if CAN_STORE else {"storage": self._in_section("storage", self.storage, durability="none")}),
         )
 
     def for_process(self) -> Config:
@@ -138,8 +140,11 @@ class Config:
 
     def doubts(self) -> Iterator[str]:
         """Yield a warning for each thing that is no mistake, but hardly meant."""
+        from spanscore.receivers.otlp import OtlpReceiver  # noqa: PLC0415 - as above
+        from spanscore.storage.room import Room  # noqa: PLC0415 - as above
+
         yield from self._exposed_secrets()
-        if "page.runs" in self.given and self.page.runs and self.of(PrometheusExporter) is None:
+        if "page.runs" in self.given and self.page.runs and "prometheus" not in self.exporters:
             yield f"{self.source}: page has no effect: exporters.prometheus is not listed, and the page is on its port"
         if {"traces.pause_wait", "traces.pause_bytes"} & self.given and self.traces.late_spans == "ignore":
             yield f"{self.source}: no spans are held for runs that pause, as traces.late_spans is 'ignore'"
@@ -152,7 +157,7 @@ class Config:
                 "take twice as much, and leave little room for requests"
             )
         room = Room(self.storage.max_size)
-        otlp = self.of(OtlpReceiver) if "receivers" in self.given else OtlpReceiver()
+        otlp = self.receivers.get("otlp") if "receivers" in self.given else OtlpReceiver()
         if self.storage.durability == "none" or otlp is None:
             return
         for at, size in otlp.largest_requests():
@@ -172,15 +177,19 @@ class Config:
         return replace(section, **changes)
 
     def _exposed_secrets(self) -> Iterator[str]:
+        from spanscore.config._server_files import is_readable_by_all, secret_files  # noqa: PLC0415 - as above
+
         inline = ", ".join(self._inline_secrets())
         if inline and self.file is not None and is_readable_by_all(self.file):
             yield _readable(self.file, f"holds {inline}, and")
-        for at, file in secret_files(self.of(OtlpReceiver), self.page):
+        for at, file in secret_files(self.receivers.get("otlp"), self.page):
             if is_readable_by_all(file):
                 yield _readable(file, f"({dotted(at)})")
 
     def _inline_secrets(self) -> Iterator[str]:
         """Yield the keys whose secrets stand in the file itself, and not in variables of the environment."""
+        from spanscore.config._server_files import parts  # noqa: PLC0415 - as above
+
         for at, part in (*parts(self.receivers, ("receivers",)), *parts(self.exporters, ("exporters",))):
             # Of the settings of librdkafka only some are secret.
             is_secret = at[:3] != _LIBRDKAFKA or any(word in str(at[-1]) for word in ("password", "secret", ".pem"))

@@ -19,7 +19,7 @@ from spanscore.contracts import NeedsModelCalls, looks_at_results
 from spanscore.contracts.plugins import is_built_in, names, version_of
 from spanscore.errors import ConfigError
 from spanscore.model import Attributes, Trajectory
-from spanscore.scoring.isolation.process import pickled
+from spanscore.scoring.isolation.process import CAN_END, pickled
 from spanscore.scoring.pipeline import EvaluatorEntry
 
 PLUGIN_TIME_LIMIT_S: Final = 1.0
@@ -119,12 +119,14 @@ def _needs_results(kind: EvaluatorType, resolve: Resolve | None) -> bool:
 
 def _time_limit(kind: EvaluatorType, keys: EvaluatorKeys) -> float | None:
     if keys.time_limit is None:
-        return None if is_built_in("evaluators", kind.name) else PLUGIN_TIME_LIMIT_S
+        return PLUGIN_TIME_LIMIT_S if CAN_END and not is_built_in("evaluators", kind.name) else None
     return None if math.isinf(keys.time_limit) else keys.time_limit
 
 
 def _not_to_be_sent(kind: EvaluatorType, resolve: Resolve) -> str:
     """Return why an evaluator cannot be sent to the process that keeps its time limit; empty if it can."""
+    if not CAN_END:
+        return "there are no time limits on this system"
     try:
         pickled((kind.evaluator, resolve(Trajectory(calls=()))))
     except Exception as error:  # noqa: BLE001 - a plug-in's own code runs

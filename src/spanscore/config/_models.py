@@ -28,7 +28,7 @@ from pydantic_core import CoreSchema, core_schema
 from spanscore.config._check import Model
 from spanscore.config._docstrings import docstring, field_docs
 from spanscore.config._plain import plain
-from spanscore.config._section import WITHOUT_SOURCE, Section
+from spanscore.config._section import Section
 from spanscore.contracts.settings import (
     AS_DURATION,
     DURATION_PART,
@@ -49,14 +49,15 @@ UNSAID: Final[Mapping[str, Any]] = {"default_factory": object, "validate_default
 
 def model_of(documented: type[Any], base: type[Model], fields: Mapping[str, Any]) -> type[Model]:
     """Return a model with the documentation of a dataclass."""
-    return create_model(
+    model = create_model(
         documented.__name__,
         __base__=base,
-        __cls_kwargs__=WITHOUT_SOURCE,
         __doc__=docstring(documented),
         __module__=documented.__module__,
         **fields,
     )
+    model.documented = partial(_docs_of, documented)
+    return model
 
 
 def hints_of(documented: type[Any]) -> dict[str, Any]:
@@ -68,14 +69,15 @@ def hints_of(documented: type[Any]) -> dict[str, Any]:
 
 def fields_of(documented: type[Any]) -> dict[str, tuple[Any, Any]]:
     """Return the keys for the fields of a dataclass, in pydantic's form."""
-    docs = field_docs(documented)
     return {
-        key: (
-            checkable(hint | None if ByPlace() in _marks(hint) else hint),
-            Field(description=docs.get(field.name), **_default(field, hint)),
-        )
+        key: (checkable(hint | None if ByPlace() in _marks(hint) else hint), Field(**_default(field, hint)))
         for key, field, hint in _configured(documented)
     }
+
+
+def _docs_of(documented: type[Any]) -> dict[str, str]:
+    docs = field_docs(documented)
+    return {key: docs[field.name] for key, field, _ in _configured(documented) if field.name in docs}
 
 
 def _configured(documented: type[Any]) -> Iterator[tuple[str, dataclasses.Field[Any], Any]]:

@@ -114,11 +114,9 @@ def _evaluator_type(name: str, evaluator: type[Any]) -> EvaluatorType:
         raise PluginError(message)
     try:
         fields = fields_of(evaluator)  # anew for each model: pydantic 2.10 changes the fields it is given
-        optional = {
-            key: (hint, Field(description=field.description, **UNSAID)) for key, (hint, field) in fields.items()
-        }
+        optional = {key: (hint, Field(**UNSAID)) for key, (hint, _) in fields.items()}
         expected = {key: field for key, field in optional.items() if key == evaluator.expectation}
-        type_key = (Literal[name], Field(description=EvaluatorKeys.model_fields["type"].description))
+        type_key = (Literal[name], ...)
         return EvaluatorType(
             name=name,
             evaluator=evaluator,

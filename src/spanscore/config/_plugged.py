@@ -16,7 +16,7 @@ from spanscore.config._docstrings import docstring, first_sentence
 from spanscore.config._models import checkable
 from spanscore.config._nodes import Node, Problem
 from spanscore.config._parameters import evaluator_type
-from spanscore.config._section import WITHOUT_SOURCE, Section
+from spanscore.config._section import Section
 from spanscore.config._sections import Dialects, Document, Page
 from spanscore.contracts.plugins import Kind, find, is_built_in, names
 from spanscore.errors import ConfigError, PluginError
@@ -118,23 +118,18 @@ def _plugins(usable: Collection[tuple[str, str]]) -> _Plugins:
 @lru_cache(maxsize=16)  # made in 15 ms
 def _document(plugins: _Plugins) -> type[Document]:
     sections: dict[str, Any] = {key: (model, _like(key)) for key, model in _SETTINGS.items()}
-    about = Document.model_fields["conversations"].description
-    sections["conversations"] = (checkable(ConversationSettings) | None, Field(default=None, description=about))
+    sections["conversations"] = (checkable(ConversationSettings) | None, None)
     for key, named in plugins:
         keys: dict[str, Any] = {name: _key(key, name) if plugin else (Any, None) for name, plugin in named}
-        section = create_model(
-            key.capitalize(), __base__=Section, __cls_kwargs__=WITHOUT_SOURCE, __doc__=_ABOUT[key], **keys
-        )
+        section = create_model(key.capitalize(), __base__=Section, __doc__=_ABOUT[key], **keys)
         sections[key] = (section | None, _like(key))
-    return create_model(
-        "Document", __base__=Document, __cls_kwargs__=WITHOUT_SOURCE, __doc__=Document.__doc__, **sections
-    )
+    return create_model("Document", __base__=Document, __doc__=Document.__doc__, **sections)
 
 
 def _like(key: str) -> Any:
     """Return a key as the document has it; anew, as pydantic 2.10 changes the fields it is given."""
     field = Document.model_fields[key]
-    return Field(default_factory=field.default_factory or dict, validate_default=False, description=field.description)
+    return Field(default_factory=field.default_factory or dict, validate_default=False)
 
 
 def _key(section: str, name: str) -> Any:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict
 
+from spanscore.config._docstrings import field_docs
 
-def _nullable(schema: dict[str, Any]) -> None:
-    """Allow an empty `key:`, as everywhere in the Collector's configuration: it means the section's defaults."""
+
+def _completed(schema: dict[str, Any], section: type[Section]) -> None:
+    """Allow an empty section, as everywhere in the Collector's configuration, and add the documentation of each key.
+
+    Documentation is in source, which takes longer to read than most configurations take to be checked.
+    """
     schema["type"] = ["object", "null"]
+    for key, text in section.docs().items():
+        if key in schema.get("properties", {}):
+            schema["properties"][key].setdefault("description", text)
 
 
 class Section(BaseModel):
@@ -23,14 +31,16 @@ class Section(BaseModel):
         frozen=True,
         validate_default=True,
         allow_inf_nan=False,
-        use_attribute_docstrings=True,
-        json_schema_extra=_nullable,
+        json_schema_extra=_completed,
     )
 
+    documented: ClassVar[Callable[[], Mapping[str, str]]] = dict
+    """Returns the documentation of keys that come from another class, by key."""
 
-WITHOUT_SOURCE: Final = {"use_attribute_docstrings": False}
-"""For sections made at run time: pydantic would look for the descriptions, which they have, in the source of all
-callers, for 0.06 s of `spanscore score`, and for longer the more modules are loaded."""
+    @classmethod
+    def docs(cls) -> Mapping[str, str]:
+        """Return the documentation of each key, as the source has it."""
+        return {**field_docs(cls), **cls.documented()}
 
 
 def sections_in(hint: Any) -> list[type[Section]]:

@@ -79,8 +79,8 @@ class EvaluatorKeys(Section):
     """The share of traces to evaluate, chosen by trace id."""
     time_limit: TimeLimit | None = None
     """The time limit of one evaluation: 1s for evaluators of plug-ins. An evaluator with a limit runs in a separate
-    process, which is ended if it hangs; built-in evaluators need no limit and run in this process. With `none` a
-    plug-in does too, and blocks everything if it hangs."""
+    process, which is ended if it hangs; built-in evaluators need no limit and run in this process. With `none`, and
+    always on Windows, a plug-in does too, and blocks everything if it hangs."""
     expected_from: ExpectedFrom | None = None
     """The source of each trace's expectation, in place of the parameter that would fix it."""
     informational: bool = False

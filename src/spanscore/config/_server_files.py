@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -57,9 +58,9 @@ def secret_files(otlp: OtlpReceiver | None, page: Page) -> Iterator[tuple[Path, 
 
 
 def is_readable_by_all(file: FilePath) -> bool:
-    """Return whether every user of this machine can read a file; False if it does not exist."""
+    """Return whether every user of this machine can read a file; False if it does not exist, and on Windows."""
     try:
-        return bool(file.stat().st_mode & stat.S_IROTH)
+        return os.name == "posix" and bool(file.stat().st_mode & stat.S_IROTH)
     except OSError:
         return False
 

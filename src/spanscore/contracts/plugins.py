@@ -13,7 +13,7 @@ import importlib
 import pkgutil
 import sys
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from importlib.metadata import EntryPoint, entry_points, version
 from typing import Final, Literal, TypeAlias
@@ -98,17 +98,22 @@ def _class(kind: Kind, name: str) -> type:
 
 
 def _installed(kind: Kind) -> Mapping[str, tuple[EntryPoint, ...]]:
-    return _entries(f"spanscore.{kind}", tuple(sys.path))
+    return _all_installed(tuple(sys.path))[kind]
 
 
-@lru_cache(maxsize=2 * len(KINDS))
-def _entries(group: str, path: tuple[str, ...]) -> Mapping[str, tuple[EntryPoint, ...]]:
+@lru_cache(maxsize=2)
+def _all_installed(path: tuple[str, ...]) -> Mapping[Kind, Mapping[str, tuple[EntryPoint, ...]]]:
     """Read the metadata of every installed distribution: slow, hence kept for as long as the import path stays."""
     del path
+    every = entry_points()
+    return {kind: _by_name(every.select(group=f"spanscore.{kind}")) for kind in KINDS}
+
+
+def _by_name(entries: Iterable[EntryPoint]) -> Mapping[str, tuple[EntryPoint, ...]]:
     claims: dict[str, list[EntryPoint]] = defaultdict(list)
-    for entry in sorted(entry_points(group=group), key=lambda entry: (_distribution(entry), entry.value)):
+    for entry in sorted(entries, key=lambda entry: (_distribution(entry), entry.value)):
         claims[entry.name].append(entry)
-    return {name: tuple(entries) for name, entries in claims.items()}
+    return {name: tuple(each) for name, each in claims.items()}
 
 
 def _load(kind: Kind, entry: EntryPoint) -> type:

@@ -16,4 +16,5 @@ def in_forked_child(method: Callable[[], None]) -> None:
         if found is not None:
             found()
 
-    os.register_at_fork(after_in_child=call)
+    if hasattr(os, "register_at_fork"):  # Windows has no forks
+        os.register_at_fork(after_in_child=call)

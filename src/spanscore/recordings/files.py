@@ -186,14 +186,15 @@ class Recording:
         """Copy what can be read only once, such as standard input and pipes, to a temporary file."""
         if source.name != STDIN and source.path.is_file():
             return source
-        spool = stack.enter_context(tempfile.NamedTemporaryFile(prefix="spanscore-"))  # noqa: SIM115 - the stack closes it
-        if source.name == STDIN:
-            shutil.copyfileobj(self._stdin or sys.stdin.buffer, spool)
-        else:
-            with open_file(source.path) as pipe:
-                shutil.copyfileobj(pipe, spool)
-        spool.flush()
-        return source._replace(path=Path(spool.name))
+        # In a directory, as Windows cannot open a temporary file once more.
+        copy = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="spanscore-"))) / "recording"
+        with copy.open("wb") as spool:
+            if source.name == STDIN:
+                shutil.copyfileobj(self._stdin or sys.stdin.buffer, spool)
+            else:
+                with open_file(source.path) as pipe:
+                    shutil.copyfileobj(pipe, spool)
+        return source._replace(path=copy)
 
     def _read_mentions(self, source: Source, start: int, last_mentions: dict[bytes, int], meter: ReadProgress) -> int:
         """Note the place of the last mention of each trace, and return the place after the whole source."""

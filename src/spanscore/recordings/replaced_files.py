@@ -7,7 +7,10 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, TextIO
+from typing import IO, Any, Final, TextIO
+
+CAN_MOVE_OPEN: Final = os.name != "nt"
+"""Whether a file can be renamed or deleted while it is open. On Windows it cannot, nor can a directory be synced."""
 
 
 def is_written_in_place(path: Path) -> bool:
@@ -26,7 +29,7 @@ def replace(path: Path, written: IO[Any]) -> None:
 
     Args:
         path: the file to replace; no link.
-        written: a file of the same directory.
+        written: a file of the same directory; on Windows it is closed.
 
     Raises:
         OSError: it failed; the old file is unchanged, unless only the sync of the directory failed.
@@ -35,6 +38,10 @@ def replace(path: Path, written: IO[Any]) -> None:
     os.fsync(written.fileno())
     with suppress(OSError):
         shutil.copymode(path, written.name)
+    if not CAN_MOVE_OPEN:
+        written.close()
+        Path(written.name).replace(path)
+        return
     Path(written.name).replace(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
@@ -83,5 +90,5 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         OSError: it cannot be written; the file is as it was.
     """
-    with replacing(path, lambda each: each.open("w", encoding="utf-8")) as file:
+    with replacing(path, lambda each: each.open("w", encoding="utf-8", newline="\n")) as file:
         file.write(text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import gzip
 import io
 import os
@@ -21,7 +20,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from spanscore.errors import InputError
 from spanscore.otlp.to_json import to_json
 from spanscore.recordings._recorded import LENGTH_PREFIX
-from spanscore.recordings.replaced_files import is_written_in_place, replace
+from spanscore.recordings.file_lock import lock
+from spanscore.recordings.replaced_files import CAN_MOVE_OPEN, is_written_in_place, replace
 
 JSON_SUFFIXES: Final = (".json", ".jsonl", ".ndjson")
 _OWNER_ONLY: Final = 0o600  # arguments and results of tools are in the requests
@@ -127,6 +127,8 @@ class RecordingWriter:
             return
         with self._file:
             if not self.written and (self._is_new or self._target is not None):
+                if not CAN_MOVE_OPEN:
+                    self._file.close()
                 Path(self._file.name).unlink(missing_ok=True)
             elif self._target is not None and not self._has_failed:
                 self._has_failed = True
@@ -156,7 +158,7 @@ class RecordingWriter:
         while True:
             file = _opened(part)
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock(file.fileno())
             except BlockingIOError as error:
                 file.close()
                 raise OSError(error.errno, f"another process is recording to it, in {part}") from None
@@ -165,6 +167,8 @@ class RecordingWriter:
             if _is_at(part, file):
                 numbered = (Path(f"{part}.{number}") for number in count(1))
                 self.left_behind = next(each for each in numbered if not each.exists())
+                if not CAN_MOVE_OPEN:
+                    file.close()
                 part.rename(self.left_behind)
             file.close()
 

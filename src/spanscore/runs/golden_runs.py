@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +13,7 @@ from spanscore.config import build_evaluator
 from spanscore.config.datasets.dataset import DatasetRow, Fault, rows
 from spanscore.errors import InputError, SpanscoreError
 from spanscore.model import JSON, Score, Skipped, Trajectory
+from spanscore.recordings.file_lock import lock
 from spanscore.recordings.replaced_files import write_text
 from spanscore.reports.aligned import AlignedLine, aligned_lines
 from spanscore.runs.golden_rows import golden_rows, updated
@@ -110,12 +110,15 @@ def _rows(path: Path) -> list[dict[str, JSON]]:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    folder = os.open(path.parent, os.O_RDONLY)
+    if hasattr(os, "O_TEMPORARY"):  # Windows, which opens no directory, has files that go when they are closed
+        locked = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_TEMPORARY, 0o600)
+    else:
+        locked = os.open(path.parent, os.O_RDONLY)
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
+        lock(locked, wait=True)
         yield
     finally:
-        os.close(folder)
+        os.close(locked)
 
 
 def _told(outcome: object, trajectory: Trajectory) -> Iterator[str]:

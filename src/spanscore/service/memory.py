@@ -15,10 +15,14 @@ _LIMITS: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory
 def request_memory(limits: tuple[Path, ...] = _LIMITS) -> int:
     """Return how many bytes of memory all requests may take while they are read: an eighth of our memory.
 
+    If the system does not say how much there is, the least that is useful: 128 MiB.
+
     Args:
         limits: files with the system's limits on the memory of this process, such as those of cgroups.
     """
-    there_is = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if not hasattr(os, "sysconf"):  # Windows
+        return _LEAST
+    there_is: int = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     allowed = min([there_is, *(limit for path in limits if (limit := _number(path)) is not None)])
     return min(_MOST, max(_LEAST, allowed // _SHARE))
 

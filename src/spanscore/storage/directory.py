@@ -3,29 +3,53 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import logging
 import os
 import stat
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
 from spanscore.errors import SpanscoreError
+from spanscore.recordings.file_lock import lock as lock_file
+from spanscore.storage.settings import CAN_STORE
 
 _LOCK: Final = "lock"
 _DIRECTORY_MODE: Final = 0o700
 _FILE_MODE: Final = 0o600
-_OPEN: Final = os.O_NOFOLLOW | os.O_CLOEXEC
+# Of what Windows does not have; there, no directory is opened.
+_OPEN: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_NO_WAIT: Final = getattr(os, "O_NONBLOCK", 0)
+_IS_DIRECTORY: Final = getattr(os, "O_DIRECTORY", 0)
+_our_user: Final[Callable[[], int]] = getattr(os, "geteuid", int)
 _LINK: Final = "it is a symbolic link; name the directory itself"
 _LOCK_LINK: Final = f"the '{_LOCK}' in it is a link, or no file: remove it"
-_AT_START: Final = "name another, or set storage.durability to none"
+_NOT_AT_ALL: Final = "set storage.durability to none"
+_NOT_HERE: Final = f"this system cannot keep a directory open; {_NOT_AT_ALL}"
+_AT_START: Final = f"name another, or {_NOT_AT_ALL}"
 _WHILE_RUNNING: Final = "make it again, or restart spanscore"
-_sync: Final = getattr(os, "fdatasync", os.fsync)  # not every system has the faster one
 _CHUNK: Final = 2**20
 
 _log = logging.getLogger(__name__)
+
+if sys.platform == "darwin":
+    import fcntl
+
+    def _sync(file: int) -> None:
+        """Sync to the disk. `fsync` ends with the cache of the drive, which a loss of power empties."""
+        try:
+            fcntl.fcntl(file, fcntl.F_FULLFSYNC)
+        except OSError as error:
+            if error.errno not in {errno.ENOTSUP, errno.ENOTTY, errno.EINVAL}:
+                raise
+            os.fsync(file)  # a file system without it, such as of a network
+
+    _sync_names = _sync
+else:
+    _sync: Final = getattr(os, "fdatasync", os.fsync)  # not every system has the faster one
+    _sync_names: Final = os.fsync
 
 
 class StorageError(SpanscoreError):
@@ -101,6 +125,8 @@ class Directory:
     def __init__(self, path: Path) -> None:
         self._path: Final = path
         self._remedy = _AT_START
+        if not CAN_STORE:
+            raise self._unusable(_NOT_HERE)
         self._directory, self._lock = self._opened(parents=True)
         self._remedy = _WHILE_RUNNING
 
@@ -115,7 +141,7 @@ class Directory:
 
     def append(self, file: int, parts: Sequence[bytes]) -> None:
         """Write all of it at the end, of a file that still has a name."""
-        left = sum(map(len, parts)) - os.writev(file, parts)
+        left = sum(map(len, parts)) - _written(file, parts)
         while left:  # the disk is full, or the request is larger than one call writes: another call shows which
             rest = b"".join(parts)[-left:]
             left -= os.write(file, rest)
@@ -140,14 +166,14 @@ class Directory:
 
     def read(self, name: str, start: int, size: int) -> bytes:
         """Return that part of a file."""
-        file = os.open(name, os.O_RDONLY | os.O_NONBLOCK | _OPEN, dir_fd=self._directory)
+        file = os.open(name, os.O_RDONLY | _NO_WAIT | _OPEN, dir_fd=self._directory)
         try:
             if not stat.S_ISREG(os.fstat(file).st_mode):
                 raise OSError(errno.EINVAL, "not a file", name)
+            os.lseek(file, start, os.SEEK_SET)
             parts = []
-            while size > 0 and (part := os.pread(file, min(size, _CHUNK), start)):
+            while size > 0 and (part := os.read(file, min(size, _CHUNK))):
                 parts.append(part)
-                start += len(part)
                 size -= len(part)
             return b"".join(parts)
         finally:
@@ -164,7 +190,7 @@ class Directory:
 
     def sync_names(self) -> None:
         """Wait until what was created, renamed and deleted survives a loss of power."""
-        os.fsync(self._directory)
+        _sync_names(self._directory)
 
     def is_there(self) -> bool:
         """Return whether the directory is still where it was, and locked."""
@@ -198,7 +224,7 @@ class Directory:
         try:
             path = self._without_link()
             path.mkdir(mode=_DIRECTORY_MODE, parents=parents, exist_ok=True)
-            directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK | _OPEN)
+            directory = os.open(path, os.O_RDONLY | _IS_DIRECTORY | _NO_WAIT | _OPEN)
         except OSError as error:
             raise self._failed(error) from error
         try:
@@ -212,26 +238,26 @@ class Directory:
         """Follow a link only where root made it for another user, as systemd does with `DynamicUser`."""
         if not self._path.is_symlink():
             return self._path
-        if os.geteuid() == 0 or self._path.lstat().st_uid != 0:
+        if _our_user() == 0 or self._path.lstat().st_uid != 0:
             raise self._unusable(_LINK)
         return self._path.resolve()
 
     def _make_private(self, directory: int) -> None:
         found = os.fstat(directory)
-        if found.st_uid != os.geteuid():
-            why = f"it belongs to another user (uid {found.st_uid}, and this is uid {os.geteuid()}); name one below it"
+        if found.st_uid != _our_user():
+            why = f"it belongs to another user (uid {found.st_uid}, and this is uid {_our_user()}); name one below it"
             raise self._unusable(why)
         mode = stat.S_IMODE(found.st_mode)
         if mode == _DIRECTORY_MODE:
             return
         try:
-            os.fchmod(directory, _DIRECTORY_MODE)
+            os.chmod(directory, _DIRECTORY_MODE)
         except OSError as error:
             raise self._failed(error) from error
         _log.warning("storage: '%s' is for this user alone now: its mode was %o", self._path, mode)
 
     def _locked(self, directory: int) -> int:
-        flags = os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | _OPEN
+        flags = os.O_RDWR | os.O_CREAT | _NO_WAIT | _OPEN
         try:
             lock = os.open(_LOCK, flags, _FILE_MODE, dir_fd=directory)
         except OSError as error:
@@ -243,7 +269,7 @@ class Directory:
             raise
         with suppress(OSError):  # a full disk: then the file does not name the process with the lock
             os.ftruncate(lock, 0)
-            os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+            os.write(lock, f"{os.getpid()}\n".encode())
         return lock
 
     def _check_lock(self, lock: int) -> None:
@@ -251,7 +277,7 @@ class Directory:
         if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
             raise self._unusable(_LOCK_LINK)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(lock)
         except BlockingIOError as error:
             why = f"another process{_holder(lock)} uses it; give each process a directory of its own"
             raise self._unusable(why) from error
@@ -266,8 +292,12 @@ class Directory:
         return StorageError(f"storage.directory: cannot use '{self._path}': {why}")
 
 
+def _written(file: int, parts: Sequence[bytes]) -> int:
+    return os.writev(file, parts) if hasattr(os, "writev") else os.write(file, b"".join(parts))
+
+
 def _holder(lock: int) -> str:
     holder = b""
     with suppress(OSError):
-        holder = os.pread(lock, 20, 0).strip()
+        holder = os.read(lock, 20).strip()
     return f" ({holder.decode()})" if holder.isdigit() else ""

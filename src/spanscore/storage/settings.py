@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
@@ -9,6 +10,8 @@ from annotated_types import Gt
 
 from spanscore.contracts.settings import ByPlace, Example, FilePath, Internal, Size
 
+CAN_STORE: Final = hasattr(os, "O_DIRECTORY")
+"""Whether this system can keep a directory open, and name files by it. Windows cannot."""
 _SEGMENT_SIZE: Final = 64 * 2**20
 _SEGMENTS: Final = 16
 
@@ -18,8 +21,8 @@ class StorageSettings:
     """The storage of accepted spans across restarts."""
 
     durability: Annotated[Literal["none", "crash", "power"], ByPlace()] = "crash"
-    """The events that accepted spans survive: `none` (default inside a process), `crash` of the process (default of
-    the receivers), or loss of `power`, too."""
+    """The events that accepted spans survive: `none` (default inside a process and on Windows), `crash` of the
+    process (default of the receivers), or loss of `power`, too. On Windows there is only `none`."""
     directory: Annotated[FilePath | None, Example("/var/lib/spanscore")] = None
     """The directory for spans until they are scored; the XDG state directory by default."""
     max_size: Annotated[Size, Gt(0)] = 2**30

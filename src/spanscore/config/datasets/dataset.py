@@ -19,6 +19,7 @@ from spanscore.config.datasets.json_text import JsonError, JsonText, parse_json
 from spanscore.model import JSON
 
 MAX_BYTES: Final = 64 << 20
+_NO_WAIT: Final = getattr(os, "O_NONBLOCK", 0)  # not on Windows
 
 
 class DatasetRow(NamedTuple):
@@ -64,7 +65,7 @@ def rows(path: Path) -> Rows:
 
 def _content(path: Path) -> bytes:
     """Return what a file holds, up to a byte more than is allowed. Reading a device could block forever."""
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NO_WAIT)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             message = "not a regular file"
             raise ValueError(message)

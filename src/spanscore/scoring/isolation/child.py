@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import pickle
@@ -24,6 +25,8 @@ _STANDARD_INPUT, _STANDARD_OUTPUT, _STANDARD_ERROR = range(3)
 
 def main() -> None:
     """Serve the socket that is the standard input; the output of evaluators goes to the standard error."""
+    if sys.platform == "win32":
+        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
     connection = socket.socket(fileno=os.dup(_STANDARD_INPUT))
     # If a process that an evaluator forks kept it open, it would hide that this one has ended.
     os.register_at_fork(after_in_child=connection.close)
@@ -41,11 +44,17 @@ def main() -> None:
 def _serve_one(connection: socket.socket) -> None:
     kind, limit_s, content = receive(connection, _LARGEST_REQUEST)
     # If the parent process is gone, no other process would end an evaluator that hangs.
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, limit_s + _SLACK_S)
+    _end_after(limit_s + _SLACK_S)
     answer = _answer(kind, content)
-    signal.setitimer(signal.ITIMER_REAL, 0)
+    _end_after(0)
     send(connection, kind, 0.0, answer)
+
+
+def _end_after(seconds: float) -> None:
+    """Have the system end this process by then; with 0, no more."""
+    if sys.platform != "win32":
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def _answer(kind: int, content: bytes) -> bytes:

@@ -22,6 +22,8 @@ from spanscore.model.outcomes import failure
 from spanscore.scoring.isolation.child import EVALUATE, LOAD
 from spanscore.scoring.isolation.frames import LARGEST_ANSWER, decoded, receive, send
 
+CAN_END: Final = hasattr(os, "posix_spawn")
+"""Whether this system has process groups, so that an evaluator that hangs can be ended with what it started."""
 LOAD_LIMIT_S: Final = 30.0
 """The time limit for loading Python and an evaluator's module; it does not count as the evaluator's time."""
 
@@ -87,7 +89,7 @@ class EvaluatorProcess:
         self._loaded.clear()
         if connection is not None:
             connection.close()
-        if pid is None:
+        if sys.platform == "win32" or pid is None:
             return ""
         with suppress(OSError):
             os.killpg(pid, signal.SIGKILL)  # to one that has ended, no more happens
@@ -117,7 +119,7 @@ class EvaluatorProcess:
             raise TimeoutError(message) from None
 
     def _start(self) -> socket.socket:
-        if not sys.executable or getattr(sys, "frozen", False):
+        if sys.platform == "win32" or not CAN_END or not sys.executable or getattr(sys, "frozen", False):
             message = "no interpreter can be started here: run the evaluator inside, with 'time_limit: none'"
             raise OSError(message)
         ours, theirs = socket.socketpair()

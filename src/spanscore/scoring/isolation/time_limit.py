@@ -95,7 +95,8 @@ class _Shared:
     def __init__(self) -> None:
         self._queue: _Queue | None = None
         self._making = threading.Lock()  # guards the queue: only one may be made
-        os.register_at_fork(after_in_child=self._forked)
+        if hasattr(os, "register_at_fork"):  # Windows has no forks
+            os.register_at_fork(after_in_child=self._forked)
 
     def queue(self) -> _Queue:
         if self._queue is None:
