@@ -33,8 +33,9 @@ ROOT = Path(__file__).parents[1]
 # The tutorial needs an agent framework: tests/integration/test_tutorial.py runs it.
 PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.name != "tutorial.md")]
 
+IN_CI = re.findall(r"^ *(scripts/.*)", (ROOT / ".ci" / "run").read_text(encoding="utf-8"), re.MULTILINE)
 RUN_ELSEWHERE = {
-    "scripts/test": re.findall(r"^scripts/.*", (ROOT / ".ci" / "run").read_text(encoding="utf-8"), re.MULTILINE),
+    **dict.fromkeys(("scripts/test", "scripts/release"), IN_CI),
     "python3 -m venv .venv && .venv/bin/pip install .": [test_install.PRINTED],
     "spanscore score tests/corpus/google-adk-oi.jsonl.gz --format json > golden.jsonl": test_golden_recipe.COMMANDS,
     "spanscore record -o runs.jsonl -- python -m spanscore.cli.demo_agent.agent": test_say_what.COMMANDS,

@@ -92,6 +92,7 @@ impl Decoder {
 
 #[pymodule]
 fn spanscore_fast(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    // Cargo writes 0.2.0-rc1, and Python 0.2.0rc1.
+    module.add("__version__", env!("CARGO_PKG_VERSION").replace('-', ""))?;
     module.add_class::<Decoder>()
 }

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from deadline import DEADLINE_S
+from spanscore import __version__
 
 ABSENT = "import sys; sys.modules['spanscore_fast'] = None; "
 ASK = "from spanscore.errors import ConfigError; from spanscore.otlp.clean_requests import chosen\n"
@@ -18,7 +20,8 @@ TELL = f"{ASK}try: print(chosen())\nexcept ConfigError as error: print(error)"
 
 def told(program: str, asked: str, *path: Path) -> str:
     """Return what a process of its own says that reads."""
-    environment = {**os.environ, "SPANSCORE_DECODER": asked, "PYTHONPATH": os.pathsep.join(map(str, path))}
+    places = os.pathsep.join(filter(None, [*map(str, path), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "SPANSCORE_DECODER": asked, "PYTHONPATH": places}
     command = [sys.executable, "-c", program]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=DEADLINE_S, check=True)
     return run.stdout.strip()
@@ -45,3 +48,34 @@ def test_a_compiled_decoder_that_cannot_be_loaded_is_told(tmp_path: Path) -> Non
     assert told(TELL, "", tmp_path) == f"python; the compiled one {why}"
     assert told(TELL, "python", tmp_path) == "python"
     assert told(TELL, "fast", tmp_path).startswith(f"SPANSCORE_DECODER=fast needs the compiled decoder, which {why};")
+
+
+def test_a_compiled_decoder_of_another_version_is_not_used(tmp_path: Path) -> None:
+    """It may build other spans; a module that only has its name is no decoder at all."""
+    for folder, text in (("other", "__version__ = '0.0.9'"), ("none", "")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "spanscore_fast.py").write_text(text, encoding="utf-8")
+    why = f"but spanscore {__version__} needs the same version"
+    used = "from spanscore.otlp.clean_requests import decoded; print(decoded(b'', None, None))"
+
+    assert told(TELL, "", tmp_path / "other") == f"python; the compiled one has version 0.0.9, {why}"
+    assert told(TELL, "fast", tmp_path / "other").startswith(
+        f"SPANSCORE_DECODER=fast needs the compiled decoder, which has version 0.0.9, {why};"
+    )
+    assert told(TELL, "", tmp_path / "none") == f"python; the compiled one has version unknown, {why}"
+    assert told(used, "", tmp_path / "other") == "None"
+
+
+def test_the_compiled_decoder_has_the_version_of_spanscore() -> None:
+    """Cargo writes 0.2.0-rc1, and Python 0.2.0rc1."""
+    folder = Path(__file__).parents[2] / "fast"
+    versions = [
+        tomllib.loads((folder / "Cargo.toml").read_text(encoding="utf-8"))["package"]["version"],
+        *(
+            package["version"]
+            for package in tomllib.loads((folder / "Cargo.lock").read_text(encoding="utf-8"))["package"]
+            if package["name"] == "spanscore-fast"
+        ),
+    ]
+
+    assert [__version__] * 2 == [version.replace("-", "") for version in versions]

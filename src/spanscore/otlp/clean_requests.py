@@ -15,6 +15,7 @@ from typing import Any, Final
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
+from spanscore import __version__
 from spanscore.errors import ConfigError
 from spanscore.model import EMPTY, Attributes, Span, SpanEvent
 from spanscore.otlp.findings import UNNAMED, Decoded, Findings
@@ -36,7 +37,10 @@ _USUAL_RESOURCE: Final = 4_096
 _DECODERS: Final = 8
 """For so many configurations at a time, of which one is in use and another before it was reloaded."""
 _SIZES: Final = {
-    "text": [getsizeof(widest) - width for widest, width in (("a", 1), ("\x80", 1), ("\u0100", 2), ("\U00010000", 4))],
+    # Of two characters: Python 3.12 and later keep more of a single one.
+    "text": [
+        getsizeof(widest * 2) - width * 2 for widest, width in (("a", 1), ("\x80", 1), ("\u0100", 2), ("\U00010000", 4))
+    ],
     "bytes": getsizeof(b""),
     "value": VALUE_SIZE,
     "event": EVENT_SIZE,
@@ -50,12 +54,16 @@ _MODULE: Final = "spanscore_fast"
 
 
 def _compiled() -> tuple[Any, str | None]:
-    """Return the compiled decoder, or None and the reason if it is installed but cannot be loaded."""
+    """Return the compiled decoder, or None and the reason if one is installed that cannot be used."""
     try:
-        return import_module(_MODULE), None
+        found = import_module(_MODULE)
     except ImportError as error:
         is_missing = isinstance(error, ModuleNotFoundError) and error.name == _MODULE
         return None, None if is_missing else f"cannot be loaded: {error}"
+    version = getattr(found, "__version__", "unknown")
+    if version != __version__:  # it builds the spans of its own release
+        return None, f"has version {version}, but spanscore {__version__} needs the same version"
+    return found, None
 
 
 COMPILED, _BROKEN = _compiled()
@@ -78,7 +86,7 @@ def chosen(asked: str | None = None) -> str:
         return f"fast {COMPILED.__version__}"
     if asked == "fast":
         why = _BROKEN or "is not installed"
-        how = "`pip install ./fast` in a checkout of spanscore builds it, with Rust"
+        how = f"install the wheel of release {__version__}, or build it in a checkout with Rust: `pip install ./fast`"
         message = f"{ASKED_BY}=fast needs the compiled decoder, which {why}; {how}"
         raise ConfigError(message)
     return "python" if _BROKEN is None else f"python; the compiled one {_BROKEN}"
