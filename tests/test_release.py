@@ -87,9 +87,15 @@ def test_changes_that_are_not_committed(checkout: Path) -> None:
         "'1' is not a version: three numbers, as in 0.2.0, then a1, b1 or rc1 if it is a pre-release",
         "the working tree has changes: commit or stash them, a release is made of a commit",
     ] == refused_as_it_is(checkout, "1")
-    assert ["the working tree has changes: commit or stash them, a release is made of a commit"] == refused_as_it_is(
-        checkout, "--dry-run"
-    )
+
+
+def test_a_dry_run_names_what_it_leaves_out(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It checks the commit, so that it runs beside work that is not finished."""
+    refused(checkout, UNRELEASED, "1")
+    (checkout / "new.py").touch()
+
+    assert [] == list(loaded(checkout / "scripts" / "release").problems("0.1.1rc1", dry=True))
+    assert "scripts/release: changes that are not committed are left out\n" == capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
