@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from programs import (
+    AMTOOL,
     COLLECTOR,
     COMPOSE,
     HELM,
@@ -147,16 +148,24 @@ def _build_helm(directory: Path, commands: _Commands) -> None:
 
 
 def _take_prometheus(directory: Path, commands: _Commands) -> None:
+    _take(directory, commands, "prometheus", PROMETHEUS, PROMTOOL)
+
+
+def _take_amtool(directory: Path, commands: _Commands) -> None:
+    _take(directory, commands, "prometheus-alertmanager", AMTOOL)
+
+
+def _take(directory: Path, commands: _Commands, name: str, *programs: str) -> None:
     # Out of Debian's package: installed, it would run as a service.
     if shutil.which("apt-get") is None or os.geteuid() != 0:
-        raise _UnavailableError(HOW_TO_GET[PROMETHEUS])
+        raise _UnavailableError(HOW_TO_GET[programs[0]])
     commands.run(["apt-get", "update", "-qq"])
-    with tempfile.TemporaryDirectory() as name:
-        place = Path(name)
-        commands.run(["apt-get", "download", "-qq", "-o", "APT::Sandbox::User=root", "prometheus"], place)
-        (package,) = place.glob("prometheus_*.deb")
+    with tempfile.TemporaryDirectory() as temporary:
+        place = Path(temporary)
+        commands.run(["apt-get", "download", "-qq", "-o", "APT::Sandbox::User=root", name], place)
+        (package,) = place.glob(f"{name}_*.deb")
         commands.run(["dpkg-deb", "-x", package, place])
-        for program in (PROMETHEUS, PROMTOOL):
+        for program in programs:
             shutil.copy(place / "usr" / "bin" / program, directory)
 
 
@@ -177,5 +186,6 @@ _BUILT: Final[Mapping[str, Callable[[Path, _Commands], None]]] = {
     HELM: _build_helm,
     PROMETHEUS: _take_prometheus,
     PROMTOOL: _take_prometheus,
+    AMTOOL: _take_amtool,
     PHOENIX: _make_phoenix,
 }

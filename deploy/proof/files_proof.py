@@ -10,7 +10,7 @@ from typing import Final
 
 import yaml
 
-from programs import COLLECTOR, COMPOSE, HELM, PROMTOOL, Programs
+from programs import AMTOOL, COLLECTOR, COMPOSE, HELM, PROMTOOL, Programs
 from results import Results
 from shipped import DEPLOY
 
@@ -18,12 +18,13 @@ _COLLECTORS: Final = (
     "compose/collector.yaml",
     "collector/side.yaml",
     "collector/in-line.yaml",
+    "collector/webhook.yaml",
     "kubernetes/gateway/collector-config.yaml",
 )
 
 
 def prove(results: Results, programs: Programs) -> None:
-    """Let promtool, Compose, Helm and the Collector check their files."""
+    """Let promtool, amtool, Compose, Helm and the Collector check their files."""
     results.section("The files, checked by the programs they are for")
     promtool = programs.find(PROMTOOL)
     if not results.lacks(programs, "promtool: configuration, rules and their unit tests", PROMTOOL) and promtool:
@@ -31,6 +32,11 @@ def prove(results: Results, programs: Programs) -> None:
         results.check("promtool: configuration", partial(_run, promtool, "check", "config", _prometheus()))
         results.check("promtool: rules", partial(_run, promtool, "check", "rules", _rules()))
         results.check("promtool: unit tests of the rules", partial(_run, promtool, "test", "rules", *tests))
+    amtool = programs.find(AMTOOL)
+    if not results.lacks(programs, "amtool: deploy/prometheus/alertmanager.yaml", AMTOOL) and amtool:
+        results.check(
+            "amtool: deploy/prometheus/alertmanager.yaml", partial(_run, amtool, "check-config", _alertmanager())
+        )
     compose = programs.find(COMPOSE)
     if not results.lacks(programs, "Compose: deploy/compose/compose.yaml", COMPOSE) and compose:
         results.check("Compose: deploy/compose/compose.yaml", partial(_compose, compose))
@@ -74,3 +80,7 @@ def _prometheus() -> str:
 
 def _rules() -> str:
     return str(DEPLOY / "prometheus/rules.yaml")
+
+
+def _alertmanager() -> str:
+    return str(DEPLOY / "prometheus/alertmanager.yaml")

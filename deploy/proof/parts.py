@@ -16,6 +16,7 @@ import image_proof
 import page_proof
 import systemd_proof
 from programs import (
+    AMTOOL,
     CHROMIUM,
     COLLECTOR,
     COMPOSE,
@@ -67,7 +68,7 @@ PARTS: Final = (
     Part(
         "files",
         "the files, checked by the programs they are for",
-        (PROMTOOL, COMPOSE, HELM, COLLECTOR),
+        (PROMTOOL, AMTOOL, COMPOSE, HELM, COLLECTOR),
         lambda asked: files_proof.prove(asked.results, asked.programs),
     ),
     Part(

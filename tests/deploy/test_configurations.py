@@ -25,6 +25,7 @@ SPANSCORE = sorted(
 COLLECTOR = [
     "collector/in-line.yaml",
     "collector/side.yaml",
+    "collector/webhook.yaml",
     "compose/collector.yaml",
     "compose/scaled/collector-kafka.yaml",
     "kubernetes/gateway/collector-config.yaml",

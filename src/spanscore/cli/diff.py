@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from spanscore.cli._parser import number
+from spanscore.cli._selection import add_evaluators
 from spanscore.errors import InputError
 from spanscore.reports.cases import CASE_KEYS
 
@@ -25,6 +26,7 @@ def define(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("base", metavar="BASE", help="a recording, or a directory of recordings, of the version before")
     parser.add_argument("new", metavar="NEW", help="the same of the new version")
     parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration (default: tool-call health)")
+    add_evaluators(parser)
     parser.add_argument(
         "--key",
         metavar="ATTR",

@@ -10,11 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from spanscore import config as configuration
 from spanscore.cli import FAILED, OK
 from spanscore.cli._marked import marked_calls
 from spanscore.cli._recordings import passed_over, problems_of, reading
-from spanscore.cli._selection import Selection, add_filters
+from spanscore.cli._selection import Selection, add_evaluators, add_filters, configured
 from spanscore.compare.differences import json_text
 from spanscore.config import parts as wiring
 from spanscore.contracts.plugins import find, names
@@ -58,6 +57,7 @@ def define(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="a recording, a directory of recordings, or -")
     parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration (default: tool-call health)")
+    add_evaluators(parser)
     parser.add_argument(
         "--no-content", action="store_true", help="leave arguments, results and the texts of errors out"
     )
@@ -67,8 +67,7 @@ def define(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Explain the traces and return the exit status."""
-    config = configuration.load(arguments.config) if arguments.config else configuration.default()
-    config = config.for_files(tool_content=not arguments.no_content)
+    config = configured(arguments).for_files(tool_content=not arguments.no_content)
     pipeline = wiring.pipeline(config)
     selection = Selection(arguments, arguments.key)
     keeping = _Keeping(pipeline)

@@ -14,7 +14,7 @@ from spanscore.cli._parser import number
 from spanscore.cli._recordings import other_signals, passed_over, problems_of, reading
 from spanscore.cli._repeated_cases import RepeatedCases
 from spanscore.cli._report_writers import add_outputs, opened_outputs
-from spanscore.cli._selection import Selection, add_filters
+from spanscore.cli._selection import Selection, add_evaluators, add_filters, configured
 from spanscore.cli._summary import Summary
 from spanscore.cli._written_files import expecting
 from spanscore.compare.names import short
@@ -38,6 +38,7 @@ def define(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="a recording, a directory of recordings, or -")
     parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration (default: tool-call health)")
+    add_evaluators(parser)
     add_outputs(parser)
     parser.add_argument(
         "--fail-under",
@@ -75,8 +76,7 @@ def define(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Score the files and return the exit status."""
-    config = configuration.load(arguments.config) if arguments.config else configuration.default()
-    config = config.for_files(tool_content=not arguments.no_content)
+    config = configured(arguments).for_files(tool_content=not arguments.no_content)
     pipeline = wiring.pipeline(config)
     entries = (*pipeline.entries, *pipeline.over_conversations)
     asked_key = arguments.key
