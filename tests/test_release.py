@@ -148,7 +148,8 @@ def test_a_dry_run_needs_no_change(checkout: Path, changelog: str) -> None:
 
 def test_the_version_is_written_everywhere(tmp_path: Path) -> None:
     """Both packages get it, each as its tools write it, and the changelog with the day."""
-    for name in ("src/spanscore/__init__.py", "fast/Cargo.toml", "fast/Cargo.lock", "CHANGELOG.md"):
+    deployed = ("deploy/helm/Chart.yaml", "deploy/kubernetes/gateway/kustomization.yaml", "deploy/compose/compose.yaml")
+    for name in ("src/spanscore/__init__.py", "fast/Cargo.toml", "fast/Cargo.lock", "CHANGELOG.md", *deployed):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "CHANGELOG.md").write_text(UNRELEASED, encoding="utf-8")
@@ -156,6 +157,10 @@ def test_the_version_is_written_everywhere(tmp_path: Path) -> None:
     loaded(SCRIPT).write_version(tmp_path, "12.0.0rc1")
 
     assert '\n__version__ = "12.0.0rc1"\n' in (tmp_path / "src/spanscore/__init__.py").read_text(encoding="utf-8")
+    chart, collector, compose = ((tmp_path / name).read_text(encoding="utf-8") for name in deployed)
+    assert "\nversion: 12.0.0rc1\nappVersion: 12.0.0rc1\n" in chart
+    assert "12.0.0rc1" not in collector
+    assert "image: spanscore:12.0.0rc1\n" in compose
     before, after = (tomllib.loads((root / "fast/Cargo.lock").read_text("utf-8")) for root in (ROOT, tmp_path))
     assert [
         ({**package, "version": "12.0.0-rc1"} if package["name"] == "spanscore-fast" else package)

@@ -15,7 +15,7 @@ import yaml
 from deadline import DEADLINE_S
 from deploy.manifests import DEPLOY, built
 from deploy.test_schemas import VERSIONS, check
-from spanscore import config
+from spanscore import __version__, config
 
 CHART = DEPLOY / "helm"
 IMAGE = ("--set", "image.repository=spanscore")
@@ -239,7 +239,7 @@ def test_its_version_is_that_of_spanscore() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
     base = yaml.safe_load((DEPLOY / "kubernetes/base/kustomization.yaml").read_text(encoding="utf-8"))
 
-    assert {base["images"][0]["newTag"]} == {chart["version"], chart["appVersion"]}
+    assert {__version__} == {base["images"][0]["newTag"], chart["version"], chart["appVersion"]}
 
 
 @pytest.mark.programs
