@@ -36,13 +36,13 @@ function showSummary(runs, narrow) {
   const { passed, failed, unchecked } = found.verdicts;
   const conversations = runs.filter((run) => run.turns).length;
   fill("totals", [
-    total("runs", counted(runs.length - conversations)),
+    total(runs.length - conversations === 1 ? "run" : "runs", counted(runs.length - conversations)),
     total("passed", counted(passed)),
     total("failed", counted(failed)),
     total("not evaluated", counted(unchecked)),
     total("pass rate", percent(rateOf(passed, failed))),
     total("tool calls", counted(found.calls)),
-    ...(conversations ? [total("conversations", counted(conversations))] : []),
+    ...(conversations ? [total(conversations === 1 ? "conversation" : "conversations", counted(conversations))] : []),
   ]);
   fill("evaluators", [evaluatorsTable(found.evaluators, narrow)]);
   fill("agents", [agentsTable(found.agents, narrow)]);
