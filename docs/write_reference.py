@@ -21,8 +21,8 @@ import yaml
 
 import spanscore
 from spanscore.config import Description, Parameter, describe
-from spanscore.contracts import Parameters
-from spanscore.contracts.plugins import Kind, is_built_in, names
+from spanscore.contracts import CaptureSetting, Parameters
+from spanscore.contracts.plugins import Kind, find, is_built_in, names
 
 DOCS: Final = Path(__file__).parent
 
@@ -116,7 +116,19 @@ def _example(name: str, example: Mapping[str, Any]) -> Iterator[str]:
 def _dialect(name: str) -> str:
     told = describe(name, "dialects")
     paragraphs = told.doc.split("\n\nArgs:")[0]
-    return f"## `{name}`\n\n{paragraphs}\n"
+    settings: tuple[CaptureSetting, ...] = getattr(find("dialects", name), "capture_settings", ())
+    return "\n".join([f"## `{name}`\n\n{paragraphs}\n", *_settings(settings)])
+
+
+def _settings(settings: tuple[CaptureSetting, ...]) -> Iterator[str]:
+    """Yield a list of the settings with which emitters record more."""
+    if settings:
+        yield "With these settings its emitters record more:\n"
+        for each in settings:
+            prefixes = ", ".join(f"`{scope}`" for scope in each.scopes if scope)
+            scopes = f", in scopes that begin with {prefixes}" if prefixes else ""
+            yield f"- `{each.setting}`: {', '.join(each.gives)}{scopes}"
+        yield ""
 
 
 def _recordings() -> Iterator[str]:

@@ -37,7 +37,8 @@ def test_a_recording() -> None:
         'get_weather({"city": "Paris", "days": 2}) → {"city": "Paris", "temp_c": 18, "sky": "clear"}'
     )
     assert "run of travel_agent: 5 tool calls" in lines
-    assert lines[-1].startswith("  health: fail 0.8  1 of 5 tool calls failed.")
+    assert lines[-3].startswith("  health: fail 0.8  1 of 5 tool calls failed.")
+    assert ["", "no evaluator was skipped"] == lines[-2:]
 
 
 def test_a_call_without_a_span() -> None:

@@ -191,3 +191,7 @@ class TestCheckDialect:
         dialect.precedence = "first"
         with pytest.raises(AssertionError, match="precedence must be an integer, not 'first'"):
             check_dialect(dialect)
+
+        dialect.precedence, dialect.capture_settings = 10, ["ACME_CONTENT=1"]
+        with pytest.raises(AssertionError, match="capture_settings must be a tuple of CaptureSetting"):
+            check_dialect(dialect)

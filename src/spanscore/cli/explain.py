@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from spanscore.cli import FAILED, OK
+from spanscore.cli._lacked import Lacked
 from spanscore.cli._marked import marked_calls
 from spanscore.cli._recordings import passed_over, problems_of, reading
 from spanscore.cli._selection import Selection, add_evaluators, add_filters, configured
@@ -37,6 +38,7 @@ from spanscore.reports.evaluation_event import failure_text
 from spanscore.runs import offline
 from spanscore.scoring.pipeline import EvaluatorEntry, Pipeline
 from spanscore.trajectories.explained import ExplainedSpan, Explanation, explained
+from spanscore.trajectories.lacking import Instrumentations, instrumentations
 from spanscore.trajectories.reader import DialectReader
 
 _TRACES_SHOWN: Final = 10
@@ -52,6 +54,7 @@ def define(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Show the spans of recorded traces as a tree, with the dialects that know each, what it was taken for, "
         "which calls models asked for that were not made, what is not recorded, and what each evaluator saw. "
+        "It ends with a table of what skipped evaluators lacked, and of the settings that give it. "
         "Exit status: 0 a trace was explained, 1 no trace was found, or a recording could not be read, 2 usage or "
         "configuration."
     )
@@ -60,6 +63,9 @@ def define(parser: argparse.ArgumentParser) -> None:
     add_evaluators(parser)
     parser.add_argument(
         "--no-content", action="store_true", help="leave arguments, results and the texts of errors out"
+    )
+    parser.add_argument(
+        "--summary", action="store_true", help="print only the table of what evaluators lacked, over all traces"
     )
     add_filters(parser, "show", "for --case")
     parser.set_defaults(run=run)
@@ -71,17 +77,24 @@ def run(arguments: argparse.Namespace) -> int:
     pipeline = wiring.pipeline(config)
     selection = Selection(arguments, arguments.key)
     keeping = _Keeping(pipeline)
-    shown = 0
+    keys = config.conversations.key if config.conversations else ()
+    lacked = Lacked(pipeline.entries, pipeline.over_conversations, keys, _dialect_names())
+    shown, written_by = 0, Instrumentations((), (), ())
     with reading(arguments.files, wiring.wanted(config).log_names) as recording:
         for report in offline.score(recording, config, keeping, selection.wanted):
             trace = keeping.traces.pop(report.trajectory.trace_id, None)
             shown += trace is not None
-            if shown <= _TRACES_SHOWN:
+            if trace is not None:  # further reports are of the same trace
+                written_by = instrumentations(trace, pipeline.reader)
+            lacked.add(report, written_by)
+            if shown <= _TRACES_SHOWN and not arguments.summary:
                 if trace is not None:
                     print("\n" * (shown > 1) + "\n".join(_spans(trace, report, pipeline.reader)))
                 print("\n".join(_run(report, (*pipeline.entries, *pipeline.over_conversations))))
-    if shown > _TRACES_SHOWN:
+    if shown > _TRACES_SHOWN and not arguments.summary:
         print(f"\n... and {plural(shown - _TRACES_SHOWN, 'more trace')}; --trace, --agent and --case pick some")
+    if shown:
+        print("\n" * (not arguments.summary) + "\n".join(lacked.lines()))
     problems = [*problems_of(recording), *selection.problems()]
     problems += [f"{file}: holds no span" for file in recording.empty_files()]
     told = problems or ([] if shown else ["nothing to explain: no trace was found"])

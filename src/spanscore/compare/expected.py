@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from spanscore.compare.names import Normalise, listed
-from spanscore.model import NOT_RECORDED, NotRecorded, ToolCall, Trajectory
+from spanscore.model import NOT_RECORDED, Lack, NotRecorded, ToolCall, Trajectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,16 @@ def numbered(names: Iterable[str]) -> Iterator[str]:
 
 
 class UnrecordedError(Exception):
-    """A trajectory has not recorded enough to be scored. The message is the reason to skip it."""
+    """A trajectory has not recorded enough to be scored. The message is the reason to skip it.
+
+    Args:
+        message: the reason.
+        lacks: what is not recorded.
+    """
+
+    def __init__(self, message: str, *lacks: Lack) -> None:
+        super().__init__(message)
+        self.lacks: Final = lacks
 
 
 def need_arguments(trajectory: Trajectory, normalise: Normalise, tools: Container[str]) -> None:
@@ -67,7 +76,7 @@ def need_missing(trajectory: Trajectory, missing: int) -> None:
 
 
 def _need(
-    what: str, unrecorded: Iterable[ToolCall], trajectory: Trajectory, normalise: Normalise, tools: Container[str]
+    what: Lack, unrecorded: Iterable[ToolCall], trajectory: Trajectory, normalise: Normalise, tools: Container[str]
 ) -> None:
     lacking = [call.name for call in unrecorded if normalise(call.name) in tools]
     if not lacking:
@@ -75,6 +84,6 @@ def _need(
     message = f"{what} of {len(lacking)} {'call' if len(lacking) == 1 else 'calls'} of {listed(dict.fromkeys(lacking))}"
     if trajectory.completeness.content_elsewhere:
         message = f"content elsewhere: {message} are kept outside the telemetry, which only refers to them"
-        raise UnrecordedError(message)
+        raise UnrecordedError(message, what)
     message += " were not recorded"
-    raise UnrecordedError(message)
+    raise UnrecordedError(message, what)

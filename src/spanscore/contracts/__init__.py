@@ -17,6 +17,7 @@ from annotated_types import Ge, Le
 from spanscore.contracts.dialects import CallReading as CallReading
 from spanscore.contracts.dialects import CallRequest as CallRequest
 from spanscore.contracts.dialects import CallState as CallState
+from spanscore.contracts.dialects import CaptureSetting as CaptureSetting
 from spanscore.contracts.dialects import Dialect as Dialect
 from spanscore.contracts.dialects import Markers as Markers
 from spanscore.contracts.dialects import ModelCallReading as ModelCallReading
@@ -24,6 +25,7 @@ from spanscore.contracts.dialects import ModelReading as ModelReading
 from spanscore.contracts.dialects import Precedence as Precedence
 from spanscore.contracts.dialects import Reading as Reading
 from spanscore.contracts.dialects import SentMessage as SentMessage
+from spanscore.contracts.dialects import TellsCaptureSettings as TellsCaptureSettings
 from spanscore.contracts.dialects import TellsModelCalls as TellsModelCalls
 from spanscore.contracts.dialects import TellsResults as TellsResults
 from spanscore.contracts.instruments.instrument import Instrument

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from spanscore.model import JSON, NOT_RECORDED, Attributes, Recorded, Span, value
+from spanscore.model import JSON, NOT_RECORDED, Attributes, Lack, Recorded, Span, value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,3 +240,24 @@ class TellsResults(Protocol):
     telling_words: Mapping[str, tuple[str, ...]]
     """By the key of an attribute: words such that `read` and `read_model` use a text without any of them only for its
     result. For example words of a failure that only the result shows."""
+
+
+class CaptureSetting(NamedTuple):
+    """A setting of an emitter with which it records more."""
+
+    setting: str
+    """As a user writes it: `NAME=value` for an environment variable, else the code or the key."""
+    gives: tuple[Lack, ...] = ("arguments", "results", "user messages", "tool calls")
+    """What it has the emitter record; without it, all content."""
+    scopes: tuple[str, ...] = ("",)
+    """The names of instrumentation scopes whose spans it is for begin with one of these."""
+
+
+@runtime_checkable
+class TellsCaptureSettings(Protocol):
+    """A dialect that also names the settings with which the emitters of its spans record more.
+
+    `spanscore explain` shows them for evaluators that were skipped.
+    """
+
+    capture_settings: tuple[CaptureSetting, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CaptureSetting, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import gen_ai
@@ -67,6 +67,11 @@ class ClaudeCode:
         "success",
         "decision",
     }
+    capture_settings = (
+        CaptureSetting("OTEL_LOG_TOOL_DETAILS=1", ("arguments",)),
+        CaptureSetting("CLAUDE_CODE_ENHANCED_TELEMETRY_BETA=1 OTEL_LOG_TOOL_CONTENT=1", ("results",)),
+        CaptureSetting("OTEL_LOG_USER_PROMPTS=1", ("user messages",)),
+    )
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CaptureSetting, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
 from spanscore.model import EMPTY, NOT_RECORDED, Attributes, Span
@@ -62,6 +62,7 @@ class Codex:
         "output",
         "output_truncated",
     }
+    capture_settings = (CaptureSetting("log_user_prompt = true in [otel] of config.toml", ("user messages",)),)
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CaptureSetting, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai
 from spanscore.model import JSON, NOT_RECORDED, Recorded, Span
@@ -51,6 +51,7 @@ class GeminiCli:
         "error",
         "error.message",
     }
+    capture_settings = (CaptureSetting("GEMINI_TELEMETRY_TRACES_ENABLED=true GEMINI_TELEMETRY_LOG_PROMPTS=true"),)
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
-from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading, SentMessage
+from spanscore.contracts import (
+    CallReading,
+    CaptureSetting,
+    Markers,
+    ModelCallReading,
+    ModelReading,
+    Precedence,
+    Reading,
+    SentMessage,
+)
 from spanscore.dialects import _content as content
 from spanscore.dialects import _control_flow as control_flow
 from spanscore.dialects import _finish_reasons as finish_reasons
@@ -94,6 +103,19 @@ class GenAi:
     reads_for_model_calls = READS_FOR_MODEL_CALLS
     result_keys = frozenset({RESULT})
     telling_words: ClassVar = {INPUT: messages.WORDS_OF_ANSWERS, RESULT: control_flow.WORDS}
+    capture_settings = (
+        CaptureSetting(
+            "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY "
+            "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental",
+            scopes=("opentelemetry.instrumentation.genai.",),
+        ),
+        CaptureSetting("ENABLE_SENSITIVE_DATA=true", scopes=("agent_framework",)),
+        CaptureSetting(
+            "SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true",
+            ("arguments", "results"),
+            ("semantic_kernel.",),
+        ),
+    )
 
     def read(self, span: Span) -> Reading | None:
         attributes, is_log = span.attributes, span.is_log

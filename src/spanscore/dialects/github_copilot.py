@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CaptureSetting, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai
 from spanscore.model import NOT_RECORDED, Span
@@ -36,6 +36,7 @@ class GithubCopilot:
         attributes=frozenset({_HOOK_TYPE, _DECISION, _SESSION, _MCP_SERVER}), scopes=frozenset({"github.copilot"})
     )
     reads = gen_ai.READS | {_HOOK_INPUT, _MCP_TOOL}
+    capture_settings = (CaptureSetting("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true"),)
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

@@ -6,7 +6,15 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
+from spanscore.contracts import (
+    CallReading,
+    CaptureSetting,
+    Markers,
+    ModelCallReading,
+    ModelReading,
+    Precedence,
+    Reading,
+)
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _sent_messages as sent_messages
@@ -46,6 +54,7 @@ class GoogleAdk:
     )
     reads = gen_ai.READS | openinference.READS | {_ARGUMENTS, _RESPONSE, _LLM_RESPONSE, _SESSION, _JAVA_ID, _TOOL_TYPE}
     reads_for_model_calls = model_calls.READS | {_LLM_REQUEST}
+    capture_settings = (CaptureSetting("ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true", scopes=(_SCOPE,)),)
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallReading, ModelReading, Precedence, Reading
+from spanscore.contracts import (
+    CallReading,
+    CallRequest,
+    CaptureSetting,
+    Markers,
+    ModelCallReading,
+    ModelReading,
+    Precedence,
+    Reading,
+)
 from spanscore.dialects import _content as content
 from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _model_call_reading as model_calls
@@ -56,6 +65,7 @@ class Haystack:
         }
     )
     reads_for_model_calls = frozenset({f"{_LLM}.input"})
+    capture_settings = (CaptureSetting("HAYSTACK_CONTENT_TRACING_ENABLED=true"),)
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CaptureSetting, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai
 from spanscore.model import NOT_RECORDED, Span
@@ -28,6 +28,7 @@ class Koog:
     precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_EVENT}))
     reads = gen_ai.READS | {_AGENT, _DESCRIPTION}
+    capture_settings = (CaptureSetting("setVerbose(true)"),)
 
     def read(self, span: Span) -> Reading | None:
         # An adapter of the user's own may have added the name.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CallRequest, CaptureSetting, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import gen_ai, openinference
@@ -35,6 +35,11 @@ class OpenaiAgents:
     precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=frozenset({_PYTHON, _JAVASCRIPT, *_OTHERS}))
     reads = gen_ai.READS | openinference.READS
+    capture_settings = (
+        CaptureSetting(
+            "OPENAI_AGENTS_TRACE_INCLUDE_SENSITIVE_DATA=true", scopes=(_PYTHON, "opentelemetry.instrumentation.")
+        ),
+    )
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

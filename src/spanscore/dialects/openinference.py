@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading, SentMessage
+from spanscore.contracts import (
+    CallReading,
+    CaptureSetting,
+    Markers,
+    ModelCallReading,
+    ModelReading,
+    Precedence,
+    Reading,
+    SentMessage,
+)
 from spanscore.dialects import _content as content
 from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _model_call_reading as model_calls
@@ -48,6 +57,8 @@ _TOKENS: Final = {
 READS_FOR_MODEL_CALLS: Final = frozenset({*_MODEL, f"{_INPUT_MESSAGES}*", *chain.from_iterable(_TOKENS.values())})
 """Keys for the usage of a model request and for its input."""
 
+_INSTRUMENTORS: Final = ("openinference", "@arizeai/openinference")
+
 
 class Openinference:
     """The openinference-* instrumentors of Python and JavaScript, and UiPath's `@traced`.
@@ -60,6 +71,10 @@ class Openinference:
     markers = Markers(attributes=frozenset({KIND}))
     reads = READS
     reads_for_model_calls = READS_FOR_MODEL_CALLS
+    capture_settings = (
+        CaptureSetting("OPENINFERENCE_HIDE_INPUTS=false", ("arguments", "user messages"), _INSTRUMENTORS),
+        CaptureSetting("OPENINFERENCE_HIDE_OUTPUTS=false", ("results", "tool calls"), _INSTRUMENTORS),
+    )
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

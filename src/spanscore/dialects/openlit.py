@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CaptureSetting, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai
 from spanscore.dialects._tool_message import tool_message
@@ -48,6 +48,7 @@ class Openlit:
         scopes=frozenset(f"openlit.instrumentation.{name}" for name in _FRAMEWORKS) | {"openlit.otel.tracing"},
     )
     reads = gen_ai.READS | {_FAILURE, "gen_ai.workflow.name"}
+    capture_settings = (CaptureSetting("OPENLIT_CAPTURE_MESSAGE_CONTENT=true", scopes=("openlit.",)),)
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

@@ -6,7 +6,15 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
+from spanscore.contracts import (
+    CallReading,
+    CaptureSetting,
+    Markers,
+    ModelCallReading,
+    ModelReading,
+    Precedence,
+    Reading,
+)
 from spanscore.dialects import _content as content
 from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _model_call_reading as model_calls
@@ -54,6 +62,11 @@ class Openllmetry:
     )
     reads = READS
     reads_for_model_calls = gen_ai.READS_FOR_MODEL_CALLS | {f"{_PROMPT}*"}
+    capture_settings = (
+        CaptureSetting(
+            "TRACELOOP_TRACE_CONTENT=true", scopes=("opentelemetry.instrumentation.", "@traceloop/", "traceloop.")
+        ),
+    )
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

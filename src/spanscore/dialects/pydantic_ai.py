@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallReading, ModelReading, Precedence, Reading
+from spanscore.contracts import (
+    CallReading,
+    CallRequest,
+    CaptureSetting,
+    Markers,
+    ModelCallReading,
+    ModelReading,
+    Precedence,
+    Reading,
+)
 from spanscore.dialects import _content as content
 from spanscore.dialects import _control_flow as control_flow
 from spanscore.dialects import _model_call_reading as model_calls
@@ -46,6 +55,7 @@ class PydanticAi:
         "tool_response",
     }
     reads_for_model_calls = model_calls.READS
+    capture_settings = (CaptureSetting("InstrumentationSettings(include_content=True)"),)
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

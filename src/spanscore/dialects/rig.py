@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CaptureSetting, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai
 from spanscore.model import Span
@@ -32,6 +32,7 @@ class Rig:
     precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_OUTCOME, _ERROR_TYPE, _TARGET}))
     reads = gen_ai.READS | {_OUTCOME, _ERROR_TYPE, _TARGET}
+    capture_settings = (CaptureSetting("record_content_telemetry(true)"),)
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

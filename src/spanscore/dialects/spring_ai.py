@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CaptureSetting, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.model import Span
 
@@ -29,6 +29,7 @@ class SpringAi:
     precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_KIND}))
     reads = content.READS | {_NAME, _SCHEMA, _ARGUMENTS, _RESULT, _ID, _CONVERSATION}
+    capture_settings = (CaptureSetting("spring.ai.tools.observations.include-content=true", ("arguments", "results")),)
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

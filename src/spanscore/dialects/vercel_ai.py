@@ -5,7 +5,15 @@ from __future__ import annotations
 from itertools import chain
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
+from spanscore.contracts import (
+    CallReading,
+    CaptureSetting,
+    Markers,
+    ModelCallReading,
+    ModelReading,
+    Precedence,
+    Reading,
+)
 from spanscore.dialects import _content as content
 from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _model_call_reading as model_calls
@@ -64,6 +72,12 @@ class VercelAi:
         {"ai.telemetry.functionId", "ai.prompt.tools"},
     )
     reads_for_model_calls = frozenset({*_MODEL, *_ANSWERS, *chain.from_iterable(_TOKENS.values())})
+    capture_settings = (
+        CaptureSetting("experimental_telemetry: { isEnabled: true, recordInputs: true }", ("user messages",)),
+        CaptureSetting(
+            "experimental_telemetry: { isEnabled: true, recordOutputs: true }", ("arguments", "results", "tool calls")
+        ),
+    )
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes

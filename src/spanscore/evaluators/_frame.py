@@ -43,7 +43,9 @@ class CallEvaluator(Parameters, ABC):
     def evaluate(self, trajectory: Trajectory) -> Outcome:
         try:
             return self._score(trajectory)
-        except (UnrecordedError, TooMuchWorkError) as error:
+        except UnrecordedError as error:
+            return Skipped(str(error), error.lacks)
+        except TooMuchWorkError as error:
             return Skipped(str(error))
 
     @abstractmethod

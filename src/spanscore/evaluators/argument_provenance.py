@@ -72,8 +72,8 @@ class ArgumentProvenance(CallEvaluator):
             return Skipped("there are no values in arguments to check")
         counts = Counter(each.grade for each in graded)
         unseen = [each for each in graded if each.grade == "unseen"]
-        if unseen and (reason := _not_recorded(trajectory, max(each.call for each in unseen))):
-            return Skipped(reason)
+        if unseen and (skipped := _not_recorded(trajectory, max(each.call for each in unseen))):
+            return skipped
         value = (counts["exact"] + self.derived * counts["derived"]) / len(graded)
 
         def account() -> Account:
@@ -157,11 +157,12 @@ class _Order(NamedTuple):
         return cls(range(len(calls)), known)
 
 
-def _not_recorded(trajectory: Trajectory, last: int) -> str | None:
+def _not_recorded(trajectory: Trajectory, last: int) -> Skipped | None:
     """Return where values may stand that the spans do not hold: what is unseen may have been there."""
     if not trajectory.user_text:
-        return "the user's messages were not recorded; unseen values may come from them"
+        return Skipped("the user's messages were not recorded; unseen values may come from them", ("user messages",))
     lacking = sum(call.result is NOT_RECORDED and call.error is None for call in trajectory.calls[:last])
     if lacking:
-        return f"the results of {plural(lacking, 'call')} were not recorded; unseen values may come from them"
+        reason = f"the results of {plural(lacking, 'call')} were not recorded; unseen values may come from them"
+        return Skipped(reason, ("results",))
     return None

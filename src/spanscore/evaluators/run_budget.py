@@ -15,7 +15,7 @@ from spanscore.compare.deviations import Deviation
 from spanscore.compare.globs import glob_matcher, is_glob
 from spanscore.compare.names import listed
 from spanscore.contracts import Parameters
-from spanscore.model import ModelCall, Outcome, Skipped, ToolCall, Trajectory
+from spanscore.model import Lack, ModelCall, Outcome, Skipped, ToolCall, Trajectory
 from spanscore.model.outcomes import MendedBy
 
 Count: TypeAlias = Annotated[int, Ge(0)]
@@ -115,8 +115,8 @@ class RunBudget(Parameters):
         limits = {name: limit for name in _LIMITS if (limit := getattr(self, name)) is not None}
         exceeded = [name for name, limit in limits.items() if measured[name].least > limit * (1 + _NOISE)]
         if not exceeded:
-            if missing := next((measured[name].missing for name in limits if measured[name].missing), None):
-                return Skipped(missing)
+            if lacking := next((found for name in limits if (found := measured[name]).missing), None):
+                return Skipped(lacking.missing, lacking.lacks)
             if trajectory.completeness.truncated:
                 return Skipped("the trace was cut off by a limit; the part not received may exceed the budget")
         value = float(not exceeded)
@@ -138,16 +138,16 @@ class RunBudget(Parameters):
 
     def _measured(self, trajectory: Trajectory) -> dict[str, _Measured]:
         requests, calls = trajectory.model_calls, trajectory.calls
-        none = "" if requests else "no model calls were recorded"
+        none = () if requests else _NO_REQUESTS[1:]
         sent = _tokens("input", [call.input_tokens for call in requests])
         said = _tokens("output", [call.output_tokens for call in requests])
         found = {
-            "model_calls": _Measured(len(requests), none),
+            "model_calls": _Measured(len(requests), *none),
             "tool_calls": _Measured(len(calls)),
-            "steps": _Measured(len(requests) + len(calls), none),
+            "steps": _Measured(len(requests) + len(calls), *none),
             "input_tokens": sent,
             "output_tokens": said,
-            "total_tokens": _Measured(sent.least + said.least, sent.missing or said.missing),
+            "total_tokens": _Measured(sent.least + said.least, *(sent if sent.missing else said)[1:]),
             "duration_s": _duration(trajectory),
             "tool_duration_s": _tool_duration(calls),
             "cost": self._cost(requests),
@@ -166,9 +166,9 @@ class RunBudget(Parameters):
         unnamed = sum(call.model is None for call in requests)
         prices = {model: self._price(model) for model in {call.model for call in requests} if model is not None}
         unknown = sorted(model for model, price in prices.items() if price is None)
-        missing = next(_lacking_cost(requests, unnamed, unknown), "")
+        lacking = next(_lacking_cost(requests, unnamed, unknown), _Measured(0))[1:]
         priced = [(call, prices.get(call.model or "")) for call in requests]
-        return _Measured(math.fsum(_cost_of(call, price) for call, price in priced if price is not None), missing)
+        return _Measured(math.fsum(_cost_of(call, price) for call, price in priced if price is not None), *lacking)
 
     def _price(self, model: str) -> Price | None:
         return next((price for matches, price in self._prices if matches(model)), None)
@@ -182,47 +182,54 @@ class _Measured(NamedTuple):
     """The number, or what is recorded of it."""
     missing: str = ""
     """Why it may be more."""
+    lacks: tuple[Lack, ...] = ()
+    """What is not recorded, if that is why."""
+
+
+_NO_REQUESTS: Final = _Measured(0, "no model calls were recorded", ("model requests",))
 
 
 def _tokens(side: str, found: Sequence[int | None]) -> _Measured:
-    lacking = sum(tokens is None for tokens in found)
-    missing = "" if found else "no model calls were recorded"
-    if lacking:
+    if not found:
+        return _NO_REQUESTS
+    least = sum(filter(None, found))
+    if lacking := sum(tokens is None for tokens in found):
         missing = f"{side} tokens of {lacking} of {len(found)} model calls were not recorded"
-    return _Measured(sum(filter(None, found)), missing)
+        return _Measured(least, missing, ("tokens",))
+    return _Measured(least)
 
 
 def _duration(trajectory: Trajectory) -> _Measured:
     start_ns, end_ns = trajectory.start_ns, trajectory.end_ns
     if start_ns is None or end_ns is None or not trajectory.completeness.root_seen:
-        return _Measured(0, "the duration of the run was not recorded")
+        return _Measured(0, "the duration of the run was not recorded", ("run duration",))
     return _Measured(max(0, end_ns - start_ns) / 1e9)
 
 
 def _tool_duration(calls: Iterable[ToolCall]) -> _Measured:
     calls = list(calls)
+    least = math.fsum(max(0, call.end_ns - call.start_ns) / 1e9 for call in calls if call.end_ns)
     untimed = [call for call in calls if call.end_ns == 0 or (call.span_id is None and call.end_ns == call.start_ns)]
-    missing = ""
     if untimed:
         names = listed(dict.fromkeys(call.name for call in untimed))
         missing = f"the durations of {len(untimed)} of {len(calls)} calls were not recorded: {names}"
-    return _Measured(math.fsum(max(0, call.end_ns - call.start_ns) / 1e9 for call in calls if call.end_ns), missing)
+        return _Measured(least, missing, ("durations",))
+    return _Measured(least)
 
 
-def _lacking_cost(requests: Sequence[ModelCall], unnamed: int, unknown: Sequence[str]) -> Iterator[str]:
+def _lacking_cost(requests: Sequence[ModelCall], unnamed: int, unknown: Sequence[str]) -> Iterator[_Measured]:
     if not requests:
-        yield "no model calls were recorded"
+        yield _NO_REQUESTS
     if unnamed:
-        yield f"the models of {unnamed} of {len(requests)} model calls were not recorded"
+        missing = f"the models of {unnamed} of {len(requests)} model calls were not recorded"
+        yield _Measured(0, missing, ("model names",))
     if unknown:
-        yield f"there is no price for {listed(unknown)}"
-    yield from filter(
-        None,
-        (
-            _tokens("input", [call.input_tokens for call in requests]).missing,
-            _tokens("output", [call.output_tokens for call in requests]).missing,
-        ),
+        yield _Measured(0, f"there is no price for {listed(unknown)}")
+    tokens = (
+        _tokens("input", [call.input_tokens for call in requests]),
+        _tokens("output", [call.output_tokens for call in requests]),
     )
+    yield from (each for each in tokens if each.missing)
 
 
 def _cost_of(call: ModelCall, price: Price) -> float:

@@ -18,7 +18,7 @@ from spanscore.compare.expected import need_arguments
 from spanscore.compare.json_schema import Schema, UncheckableError, problem_text
 from spanscore.compare.names import called_names, listed
 from spanscore.evaluators._frame import CallEvaluator
-from spanscore.model import JSON, NOT_RECORDED, Outcome, Skipped, ToolCall, Trajectory
+from spanscore.model import JSON, NOT_RECORDED, Lack, Outcome, Skipped, ToolCall, Trajectory
 from spanscore.model.outcomes import MendedBy
 
 _LONGEST_SCHEMA: Final = 64 * 1024
@@ -62,7 +62,9 @@ class ToolArgumentsSchema(CallEvaluator):
         invalid = {index: found for index, found in problems.items() if found}
         total = len(problems) - len(unchecked)
         if not total:
-            return Skipped(_nothing_checked(len(unchecked), unusable))
+            undeclared = trajectory.calls and self.schemas is None and not trajectory.tool_definitions
+            lacks: tuple[Lack, ...] = ("tool definitions",) if undeclared else ()
+            return Skipped(_nothing_checked(len(unchecked), unusable), lacks)
         value = (total - len(invalid)) / total
 
         def account() -> Account:

@@ -76,7 +76,7 @@ class ToolPolicy(CallEvaluator, Rules):
     def _score(self, trajectory: Trajectory) -> Outcome:
         rules, needs_declarations, patterns = self._compiled
         if needs_declarations and not trajectory.tool_definitions:
-            return Skipped("the trace does not declare its tools")
+            return Skipped("the trace does not declare its tools", ("tool definitions",))
         run = CalledTools(trajectory, self._normalise, ignore_failed=self.ignore_failed)
         if patterns:
             compared = [each for each in patterns if any(map(each.is_named, run.called))]

@@ -19,6 +19,7 @@ from spanscore.model.conversations import ConversationOutline as ConversationOut
 from spanscore.model.conversations import FinishReason as FinishReason
 from spanscore.model.conversations import TurnOutline as TurnOutline
 from spanscore.model.outcomes import Failed as Failed
+from spanscore.model.outcomes import Lack as Lack
 from spanscore.model.outcomes import Outcome as Outcome
 from spanscore.model.outcomes import Score as Score
 from spanscore.model.outcomes import Skipped as Skipped

@@ -6,9 +6,24 @@ import enum
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias
 
 MAX_MESSAGE_CHARS: Final = 256
+
+Lack: TypeAlias = Literal[
+    "arguments",
+    "results",
+    "tool calls",
+    "tool definitions",
+    "user messages",
+    "model requests",
+    "model names",
+    "tokens",
+    "durations",
+    "run duration",
+    "conversation id",
+]
+"""What the telemetry of a run may lack, and an evaluator may need."""
 
 
 class MendedBy(enum.IntFlag):
@@ -109,6 +124,8 @@ class Skipped:
     """There was nothing to evaluate, or not enough was recorded; never a score of 0."""
 
     reason: str
+    lacks: tuple[Lack, ...] = field(default=(), compare=False)
+    """What the telemetry of the run lacks, as far as that is the reason. Empty if it is not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from spanscore.scoring.conversations.turns import Turn, TurnNeeds, decoded_turn,
 from spanscore.scoring.doubts import OUTCOMES, Answer, PendingOutcome, with_doubts
 from spanscore.scoring.known_outcomes import known_of_conversation, known_of_run
 from spanscore.trajectories.reader import DialectReader
-from spanscore.trajectories.trajectory import DialectFailedError, trajectories
+from spanscore.trajectories.trajectory import DialectFailedError, lacks_content, trajectories
 
 _SAMPLED_BITS: Final = 56  # the random part of a trace id by W3C Trace Context, level 2
 
@@ -275,7 +275,7 @@ class Pipeline:
 
     def _evaluated(self, entry: EvaluatorEntry, trajectory: Trajectory) -> Answer:
         if trajectory.unread is not None:
-            return Skipped(trajectory.unread)
+            return Skipped(trajectory.unread, ("tool calls",) if lacks_content(trajectory.unread) else ())
         try:
             evaluator = entry.resolve(trajectory)
             if isinstance(evaluator, (Skipped, Failed)):

@@ -10,12 +10,14 @@ from typing import Any, Final, NoReturn
 
 from spanscore.compare.matching import json_key
 from spanscore.contracts import (
+    CaptureSetting,
     Dialect,
     Evaluator,
     Markers,
     ModelCallReading,
     ModelReading,
     Reading,
+    TellsCaptureSettings,
     TellsModelCalls,
 )
 from spanscore.model import (
@@ -86,6 +88,7 @@ def check_dialect(dialect: Dialect, spans: Iterable[Span] = ()) -> None:
     """
     if not isinstance(dialect.precedence, int):
         fail(type(dialect).__name__, f"precedence must be an integer, not {dialect.precedence!r}")
+    _check_settings(dialect)
     examples = [*_marked(dialect.markers), *spans]
     if not any(_marked(dialect.markers)):
         fail(type(dialect).__name__, "needs at least one marker; without it no span is ever offered")
@@ -171,6 +174,12 @@ def _check_score(where: str, score: Score) -> None:
         json.dumps(dict(score.details), allow_nan=False)
     except (TypeError, ValueError) as error:
         fail(where, f"details must be JSON: {error}")
+
+
+def _check_settings(dialect: Dialect) -> None:
+    settings: Any = dialect.capture_settings if isinstance(dialect, TellsCaptureSettings) else ()
+    if not (isinstance(settings, tuple) and all(isinstance(each, CaptureSetting) for each in settings)):
+        fail(type(dialect).__name__, f"capture_settings must be a tuple of CaptureSetting, not {settings!r}")
 
 
 def _check_reading(dialect: Dialect, span: Span, asked: set[str]) -> None:

@@ -96,8 +96,12 @@ class DialectReader:
 
     def knowing(self, span: Span) -> tuple[str, ...]:
         """Return the names of the dialects that read a span, by precedence."""
+        return tuple(map(_name, self.reading(span)))
+
+    def reading(self, span: Span) -> tuple[Dialect, ...]:
+        """Return the dialects that read a span, by precedence."""
         span, offered = self._offered(span)
-        return tuple(_name(each) for each in offered if self._ask("read", Reading, [each], span))
+        return tuple(each for each in offered if self._ask("read", Reading, [each], span))
 
     def read_model(self, span: Span) -> ModelReading:
         """Return the model's requests and the results that it was sent, as the dialects read them."""

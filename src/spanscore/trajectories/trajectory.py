@@ -51,6 +51,11 @@ _UNLISTED: Final = (
 _TALK: Final = "log records of what models said, outside of all spans, and of no call: no run of an agent"
 
 
+def lacks_content(unread: str) -> bool:
+    """Return whether calls are unreliable, for this reason, as the telemetry has neither tools nor messages."""
+    return unread in {_ASKED, _UNLISTED}
+
+
 class DialectFailedError(Exception):
     """Data that an evaluator reads is unreliable: a dialect failed while reading it."""
 

@@ -7,6 +7,7 @@ import os
 import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,6 +34,7 @@ from spanscore.model import (
     Trajectory,
     Unit,
 )
+from spanscore.scoring.isolation.frames import decoded, encoded
 from spanscore.scoring.isolation.patience import LOSSES, Patience
 from spanscore.scoring.isolation.process import EvaluatorLost, EvaluatorProcess
 from spanscore.scoring.isolation.time_limit import time_limited
@@ -61,7 +63,7 @@ OUTCOMES = {
     "answer no number": Failed("InvalidResult", "the score's value must be a finite number, not nan"),
     "answer with an object": Score(1.0, passed=True, details={"x": "{1, 2}", "y": float("inf")}),
     "answer with a loop": Failed("ValueError", "Circular reference detected"),
-    "answer at length": Failed("InvalidResult", "an answer of 20000014 bytes is too long"),
+    "answer at length": Failed("InvalidResult", "an answer of 20000027 bytes is too long"),
 }
 
 
@@ -154,6 +156,15 @@ def test_a_trajectory_arrives_as_it_is() -> None:
     counts = ToolCallCount(tool_calls_count={"search": ("=", 1)})
 
     assert counts.evaluate(trajectory) == answer(counts, trajectory)
+
+
+def test_what_an_evaluator_lacks_arrives() -> None:
+    """Only what is known as such: the answer may be anything."""
+    told: Any = ("results", "sleep", ["tokens"], "arguments")
+
+    outcome = decoded(encoded(Skipped("not recorded", told)))
+    assert isinstance(outcome, Skipped)
+    assert ("not recorded", ("arguments", "results")) == (outcome.reason, outcome.lacks)
 
 
 @pytest.mark.parametrize("name", ["strands", "openai-agents-oi", "google-adk"])

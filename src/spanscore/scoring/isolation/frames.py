@@ -10,9 +10,9 @@ import math
 import socket
 import struct
 import time
-from typing import Any, Final
+from typing import Any, Final, get_args
 
-from spanscore.model import Failed, Outcome, Score, Skipped
+from spanscore.model import Failed, Lack, Outcome, Score, Skipped
 from spanscore.model.outcomes import MAX_MESSAGE_CHARS, MendedBy, checked, failure
 
 LARGEST_ANSWER: Final = 16 * 2**20
@@ -79,8 +79,8 @@ def decoded(content: bytes) -> Outcome:
             "mended_by": int() as mended_by,
         }:
             return checked(Score(value, passed, explanation, details, plain, MendedBy(mended_by)))
-        case {"reason": str() as reason}:
-            return Skipped(reason)
+        case {"reason": str() as reason, "lacks": list() as lacks}:
+            return Skipped(reason, tuple(lack for lack in get_args(Lack) if lack in lacks))
         case {"error_type": str() as error_type, "message": str() as told}:
             return Failed(error_type, told[:MAX_MESSAGE_CHARS])
     message = "the answer is none of an evaluator"
@@ -92,8 +92,8 @@ def _told(outcome: Outcome) -> dict[str, Any]:
         case Score(value, passed, explanation, details, plain, mended_by):
             told = {"value": value, "passed": bool(passed), "explanation": str(explanation), "details": dict(details)}
             return {**told, "without_content": None if plain is None else str(plain), "mended_by": int(mended_by)}
-        case Skipped(reason):
-            return {"reason": str(reason)}
+        case Skipped(reason, lacks):
+            return {"reason": str(reason), "lacks": list(lacks)}
         case Failed(error_type, message):
             return {"error_type": str(error_type), "message": str(message)}
 

@@ -1,0 +1,113 @@
+"""What a run's telemetry lacks, and how its instrumentations would record it."""
+
+from __future__ import annotations
+
+import pytest
+
+from dialects.spans import TRACE_ID, built_in_reader, span
+from spanscore.contracts import CallReading, CaptureSetting, Markers, ModelReading, Precedence, Reading
+from spanscore.model import CloseReason, Completeness, Lack, ModelCall, Span, ToolCall, Trace, Trajectory
+from spanscore.trajectories.lacking import Instrumentations, Shortfall, instrumentations, shortfall
+from spanscore.trajectories.reader import DialectReader
+from traces import PARIS, agent, model, tool
+
+NOTHING = Trajectory(calls=(ToolCall(name="book"),), completeness=Completeness(arguments_recorded=False))
+OPT_IN = (
+    "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY "
+    "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental"
+)
+
+
+class Acme:
+    """A dialect of a plug-in that knows no settings."""
+
+    precedence = Precedence.FRAMEWORK
+    markers = Markers(attributes=frozenset({"acme.tool"}))
+    reads: frozenset[str] = frozenset()
+
+    def read(self, span: Span) -> Reading | None:
+        """Read a call."""
+        return Reading(call=CallReading(name=str(span.attributes["acme.tool"])))
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        """Read nothing."""
+
+
+class Telling(Acme):
+    """A dialect of a plug-in that knows one."""
+
+    capture_settings = (CaptureSetting("ACME_CONTENT=1", ("arguments",), ("acme.",)),)
+
+
+def wrote(*spans: Span, reader: DialectReader | None = None) -> Instrumentations:
+    """The instrumentations of a trace."""
+    trace = Trace(trace_id=TRACE_ID, spans=spans, close_reason=CloseReason.ROOT_ENDED)
+    return instrumentations(trace, reader or built_in_reader())
+
+
+def test_how_much_is_missing() -> None:
+    """Calls and requests are counted; a call that failed needs no result."""
+    run = Trajectory(
+        calls=(
+            ToolCall(name="book"),
+            ToolCall(name="book", error="declined"),
+            ToolCall(name="pay", arguments={}, result=1, span_id=bytes(8), end_ns=1),
+        ),
+        model_calls=(ModelCall(model="m", input_tokens=1), ModelCall(input_tokens=1, output_tokens=1)),
+        completeness=Completeness(arguments_recorded=False, results_recorded=False),
+    )
+    lacks: tuple[Lack, ...] = ("arguments", "results", "durations", "tokens", "model names", "user messages")
+
+    assert [(2, 3, "call"), (1, 2, "call"), (2, 3, "call")] == [shortfall(run, lack) for lack in lacks[:3]]
+    assert [(1, 2, "model request")] * 2 == [shortfall(run, lack) for lack in lacks[3:5]]
+    assert Shortfall(1, 1, "") == shortfall(run, lacks[5])
+
+
+@pytest.mark.parametrize(
+    ("scope", "remedy"),
+    [
+        ("opentelemetry.instrumentation.genai.langchain", OPT_IN),
+        ("agent_framework", "ENABLE_SENSITIVE_DATA=true"),
+        ("my-app", "gen_ai.tool.call.arguments"),
+    ],
+)
+def test_the_setting_is_that_of_the_scope(scope: str, remedy: str) -> None:
+    """Instrumentations share a convention, and have settings of their own; for others the attribute is named."""
+    found = wrote(agent(1, scope=scope), tool(2, "book", parent=1, scope=scope))
+
+    assert ((scope,), (remedy,)) == (found.names, found.remedies("arguments", NOTHING))
+
+
+def test_tools_and_models_of_two_instrumentations() -> None:
+    """Each lack is one of those whose spans would have it."""
+    models = "opentelemetry.instrumentation.genai.openai"
+    found = wrote(agent(1), model(2, parent=1, scope=models), tool(3, "book", parent=1, scope="agent_framework"))
+
+    assert ("agent_framework", models) == found.names
+    assert ("ENABLE_SENSITIVE_DATA=true",) == found.remedies("results", NOTHING)
+    assert (OPT_IN,) == found.remedies("user messages", NOTHING)
+    assert ("gen_ai.usage.input_tokens, gen_ai.usage.output_tokens",) == found.remedies("tokens", NOTHING)
+
+
+def test_a_setting_that_is_on() -> None:
+    """It would not help: its instrumentation wrote other content."""
+    found = wrote(tool(1, "book", PARIS, scope="agent_framework"))
+    run = Trajectory(calls=(ToolCall(name="book", arguments=PARIS),))
+
+    assert ("gen_ai.tool.call.result",) == found.remedies("results", run)
+
+
+def test_dialects_of_plug_ins() -> None:
+    """Settings are optional; without a scope, an instrumentation has the name of its dialect."""
+    spans = span(1, "book", {"acme.tool": "book"}), span(2, "pay", {"acme.tool": "pay"}, scope="acme.sdk")
+
+    unknown = wrote(spans[0], reader=DialectReader([Acme()]))
+    assert (("Acme",), ("gen_ai.tool.call.arguments",)) == (unknown.names, unknown.remedies("arguments", NOTHING))
+    telling = wrote(*spans, reader=DialectReader([Telling()]))
+    assert (("Telling", "acme.sdk"), ("ACME_CONTENT=1",)) == (telling.names, telling.remedies("arguments", NOTHING))
+    assert ("gen_ai.tool.call.result",) == telling.remedies("results", NOTHING)
+
+
+def test_spans_that_nothing_reads() -> None:
+    """Their scopes are named."""
+    assert ("http",) == wrote(span(1, "GET /", {"http.request.method": "GET"}, scope="http")).names
