@@ -158,7 +158,7 @@ def test_an_answer_that_does_not_end(tmp_path: Path) -> None:
         sender = threading.Thread(target=send, args=[listener])
         sender.start()
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        arguments = argparse.Namespace(url=url, traces=[TRACE], output=tmp_path / "runs.jsonl", append=False)
+        arguments = argparse.Namespace(url=url, traces=[TRACE], output=tmp_path / "runs.jsonl", append=False, mask=[])
         with pytest.raises(InputError, match=f"{url}/api/v3/traces/{TRACE}: the answer is not complete after 0.2 s"):
             fetch.run(arguments, limit_s=0.2)
         ended.set()

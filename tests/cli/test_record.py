@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -208,3 +209,47 @@ def test_a_kill(tmp_path: Path) -> None:
     ended = record(path, "-c", AGENT, "0")
     assert f"{path}.part was left by a recording that did not end. It is now {path}.part.1" in ended.stderr
     assert (1, 8) == (len(package.read(path)), len(package.read(f"{path}.part.1")))
+
+
+def test_masked_values_are_not_written(tmp_path: Path) -> None:
+    """In their place are marks; a check that needs the value is skipped, and a mask without a value is reported."""
+    asked = {"email": "jane@example.com", "order": "R-1"}
+    attributes = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "send_email",
+        "gen_ai.tool.call.arguments": json.dumps(asked),
+    }
+    ids = {"traceId": "1" * 32, "spanId": "1" * 16, "startTimeUnixNano": "1", "endTimeUnixNano": "2"}
+    told = [{"key": key, "value": {"stringValue": value}} for key, value in attributes.items()]
+    span = {**ids, "name": "execute_tool send_email", "attributes": told}
+    sent = tmp_path / "sent.json"
+    sent.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}), "utf-8")
+    path, config = tmp_path / "runs.jsonl", tmp_path / "spanscore.yaml"
+    config.write_text(
+        "evaluators:\n"
+        "  sent: {type: tool_call_args, tool_calls: [{name: send_email, args: {email: x}}]}\n"
+        "  called: {type: tool_call_order, tool_calls_order: [send_email]}\n",
+        "utf-8",
+    )
+
+    options = ("--mask", "email", "--mask", "*_secret")
+    ended = spanscore("record", "-o", path, *options, "--", sys.executable, "-c", SENDER, sent)
+    assert 0 == ended.returncode
+    assert ended.stderr.splitlines()[-2:] == [
+        "--mask email: 1 value masked",
+        "--mask *_secret: no value has these keys",
+    ]
+    assert "jane" not in path.read_text("utf-8")
+    assert "R-1" in path.read_text("utf-8")
+    scored = spanscore("score", path, "--config", config, "--format", "json")
+    assert scored.stderr == "sent checked nothing: skipped all 1 trajectory\n"
+    (line,) = map(json.loads, scored.stdout.splitlines())
+    assert "were masked, or not recorded" in line["outcomes"]["sent"]["reason"]
+    assert "score" == line["outcomes"]["called"]["outcome"]
+
+
+def test_a_mask_that_cannot_be_used(tmp_path: Path) -> None:
+    """It is refused before anything runs."""
+    ended = spanscore("record", "-o", tmp_path / "runs.jsonl", "--mask", "name", "--", "false")
+    assert 2 >= ended.returncode >= 1
+    assert "customer.name" in ended.stderr

@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Mapping, MutableSequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError, Message
@@ -20,6 +20,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 
 from spanscore import model
 from spanscore.otlp.findings import Refusal
+
+_AnyMessage = TypeVar("_AnyMessage", bound=Message)
 
 OF_AN_AGENT = {"gen_ai.operation.name": "invoke_agent"}
 """What makes a span one that a dialect knows: other traces are left alone."""
@@ -107,7 +109,12 @@ def from_json(line: bytes) -> ExportTraceServiceRequest:
     Raises:
         KeyError: a name is that of no field.
     """
-    return ExportTraceServiceRequest(**_fields(json.loads(line), ExportTraceServiceRequest.DESCRIPTOR))
+    return as_message(line, ExportTraceServiceRequest)
+
+
+def as_message(line: bytes, kind: type[_AnyMessage]) -> _AnyMessage:
+    """Turn OTLP/JSON into a message of a kind, as above."""
+    return kind(**_fields(json.loads(line), kind.DESCRIPTOR))
 
 
 def _fields(document: Mapping[str, Any], message: Descriptor) -> dict[str, Any]:

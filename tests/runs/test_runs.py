@@ -95,6 +95,23 @@ def test_saved_read_and_scored(name: str, providers: dict[str, Any], tmp_path: P
     assert 2 == len(spanscore.read(tmp_path / name))  # the same traces again
 
 
+def test_saved_with_a_mask(providers: dict[str, Any], tmp_path: Path) -> None:
+    """The file has no value with the keys; what is in memory stays as it is."""
+    with spanscore.recording(**providers) as runs:
+        tracer = providers["provider"].get_tracer("agent")
+        with tracer.start_as_current_span("execute_tool notify") as span:
+            span.set_attributes({"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "notify"})
+            span.set_attribute("gen_ai.tool.call.arguments", '{"email": "jane"}')
+    runs.save(tmp_path / "runs.jsonl", mask=["email"])
+
+    assert "jane" not in (tmp_path / "runs.jsonl").read_text("utf-8")
+    ((call,),) = [run.calls for run in spanscore.read(tmp_path / "runs.jsonl")]
+    assert ("notify", spanscore.NOT_RECORDED) == (call.name, call.arguments)
+    assert [{"email": "jane"}] == [call.arguments for run in runs.trajectories for call in run.calls]
+    with pytest.raises(spanscore.InputError, match=r"customer\.name"):
+        runs.save(tmp_path / "runs.jsonl", mask=["name"])
+
+
 def test_scored_by_a_file_by_a_mapping_and_by_default(providers: dict[str, Any], tmp_path: Path) -> None:
     """As `spanscore score` does."""
     config = tmp_path / "spanscore.yaml"

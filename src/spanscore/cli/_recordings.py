@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from functools import partial
-from typing import Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
@@ -15,6 +16,9 @@ from spanscore.model import Trajectory
 from spanscore.otlp.findings import Unread, told_of_no_run
 from spanscore.recordings.files import KEPT_OF_EACH, Recording
 from spanscore.recordings.writer import RecordingWriter
+
+if TYPE_CHECKING:
+    from spanscore.recordings.masked_requests import MaskedRequests
 
 _LINE_EVERY_S: Final = 10.0
 _LINES_SHOWN: Final = 20
@@ -112,6 +116,25 @@ def tell_of_left_behind(writer: RecordingWriter) -> None:
     if (kept := writer.left_behind) is not None:
         left = f"{kept.with_suffix('')} was left by a recording that did not end."
         print(f"{left} It is now {kept}, which every command reads", file=sys.stderr)
+
+
+def define_mask(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--mask` of commands that write recordings."""
+    parser.add_argument(
+        "--mask",
+        action="append",
+        default=[],
+        metavar="KEYS",
+        help="write a mark in place of each value with these keys, the end of a path in arguments or results: email, "
+        "card.number, '*_token'; checks that need the value are skipped; repeatable",
+    )
+
+
+def tell_of_masked(masked: MaskedRequests | None) -> None:
+    """Print how many values each mask has replaced."""
+    for mask, count in () if masked is None else masked.counts.items():
+        told = f"{plural(count, 'value')} masked" if count else "no value has these keys"
+        print(f"--mask {printable(mask)}: {told}", file=sys.stderr)
 
 
 def named(run: Trajectory) -> str:

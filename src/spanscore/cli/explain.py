@@ -227,5 +227,6 @@ def _missing(report: Report) -> str:
         *([] if seen.arguments_recorded else ["arguments are not all recorded"]),
         *([] if seen.results_recorded else ["results are not all recorded"]),
         *(["content is kept elsewhere"] if seen.content_elsewhere else []),
+        *(["content is masked"] if seen.masked else []),
     ]
     return f" ({', '.join(missing)})" if missing else ""

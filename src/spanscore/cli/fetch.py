@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from spanscore.cli import FAILED, OK
 from spanscore.cli._http_client import base_url, http_answer
-from spanscore.cli._recordings import tell_of_left_behind
+from spanscore.cli._recordings import define_mask, tell_of_left_behind, tell_of_masked
+from spanscore.config.parts import masked_requests
 from spanscore.errors import InputError
 from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
@@ -43,6 +44,7 @@ def define(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("traces", nargs="+", type=_trace, metavar="TRACE_ID", help="in hexadecimal")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where to, as spanscore record writes")
     parser.add_argument("--append", action="store_true", help="append to FILE instead of replacing it")
+    define_mask(parser)
     parser.set_defaults(run=run)
 
 
@@ -56,12 +58,14 @@ def run(arguments: argparse.Namespace, *, limit_s: float = _LIMIT_S) -> int:
     Raises:
         InputError: the server cannot be asked, is no Jaeger or Tempo, or answers something else.
     """
-    with RecordingWriter(arguments.output, append=arguments.append) as writer:
+    masked = masked_requests(arguments.mask)
+    with RecordingWriter(arguments.output, append=arguments.append, masked=masked) as writer:
         tell_of_left_behind(writer)
         answers = {trace: _fetched(arguments.url, trace, limit_s) for trace in arguments.traces}
         found = {trace: each for trace, each in answers.items() if each is not None}
         for each in found.values():
             writer.write("traces", each.body)
+    tell_of_masked(masked)
     if found:
         print(f"{writer.path}: {plural(len(found), 'trace')}")
     missing = [trace for trace in answers if trace not in found]

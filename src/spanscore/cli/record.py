@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from spanscore.cli import FAILED, OK
 from spanscore.cli._ending_signals import ENDING, on_signals
-from spanscore.cli._recordings import tell_of_left_behind
+from spanscore.cli._recordings import define_mask, tell_of_left_behind, tell_of_masked
 from spanscore.messages.plural import plural
 from spanscore.recordings.writer import JSON_SUFFIXES, PROTOBUF_SUFFIXES, RecordingWriter
 
@@ -38,7 +38,7 @@ _PROMPT: Final = {"OTEL_BSP_SCHEDULE_DELAY": "200", "OTEL_BLRP_SCHEDULE_DELAY": 
 def define(parser: argparse.ArgumentParser) -> None:
     """Add the description and the options of the command."""
     endings = ", ".join((*JSON_SUFFIXES, *PROTOBUF_SUFFIXES))
-    parser.usage = "spanscore record -o FILE [--append] [-- COMMAND [ARGUMENT...]]"
+    parser.usage = "spanscore record -o FILE [--append] [--mask KEYS]... [-- COMMAND [ARGUMENT...]]"
     parser.description = (
         "Receive OTLP over gRPC and HTTP on free ports of this machine, and write spans and logs down as they "
         "come. With a command: run it with OTEL_EXPORTER_OTLP_ENDPOINT and _PROTOCOL set, wait for its last spans, "
@@ -54,6 +54,7 @@ def define(parser: argparse.ArgumentParser) -> None:
         help=f"where to; the name ends in {endings} for JSON Lines or protobuf, or in one of these and .gz",
     )
     parser.add_argument("--append", action="store_true", help="append to FILE instead of replacing it at the end")
+    define_mask(parser)
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="a program and its arguments, behind --")
     parser.set_defaults(run=run)
 
@@ -61,9 +62,14 @@ def define(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Record and return the exit status."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    with RecordingWriter(arguments.output, append=arguments.append) as writer:
+    from spanscore.config.parts import masked_requests  # noqa: PLC0415 - not before gRPC's variable is set
+
+    masked = masked_requests(arguments.mask)
+    with RecordingWriter(arguments.output, append=arguments.append, masked=masked) as writer:
         tell_of_left_behind(writer)
-        return asyncio.run(_record(writer, arguments.command))
+        status = asyncio.run(_record(writer, arguments.command))
+    tell_of_masked(masked)
+    return status
 
 
 async def _record(writer: RecordingWriter, command: Sequence[str]) -> int:

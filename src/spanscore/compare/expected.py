@@ -85,5 +85,5 @@ def _need(
     if trajectory.completeness.content_elsewhere:
         message = f"content elsewhere: {message} are kept outside the telemetry, which only refers to them"
         raise UnrecordedError(message, what)
-    message += " were not recorded"
+    message += " were masked, or not recorded" if trajectory.completeness.masked else " were not recorded"
     raise UnrecordedError(message, what)

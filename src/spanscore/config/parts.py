@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import assert_never
+from secrets import token_bytes
+from typing import TYPE_CHECKING, Final, assert_never
 
-from spanscore.config import Config
+from spanscore.config import Config, default
 from spanscore.contracts import Emitter, looks_at_results
 from spanscore.model import Span, Unit
 from spanscore.scoring.conversations.held import Conversations
 from spanscore.scoring.pipeline import EvaluatorEntry, Pipeline
 from spanscore.trajectories.reader import DialectReader
 from spanscore.trajectories.wanted import UnusedTexts, Wanted, log_names, wanted_attributes
+
+if TYPE_CHECKING:
+    from spanscore.recordings.masked_requests import MaskedRequests
+
+_KEY_BYTES: Final = 16
 
 
 def pipeline(
@@ -71,6 +77,24 @@ def wanted(config: Config, reader: DialectReader | None = None) -> Wanted:
         unused = UnusedTexts(reader, model_calls=model_calls, kept=keys)
     attributes = wanted_attributes(config.dialects, keys, model_calls=model_calls, unused=unused)
     return Wanted(attributes, log_names(config.dialects))
+
+
+def masked_requests(masks: Sequence[str]) -> MaskedRequests | None:
+    """Return what masks requests before they are written; None without masks.
+
+    Args:
+        masks: as `Masks` takes them.
+
+    Raises:
+        InputError: a mask cannot be used.
+    """
+    if not masks:
+        return None
+    from spanscore.recordings.masked_requests import MaskedRequests  # noqa: PLC0415 - only few commands write recordings
+    from spanscore.recordings.masks import Masks  # noqa: PLC0415 - as above
+
+    read = wanted_attributes(default().dialects, model_calls=True).patterns
+    return MaskedRequests(Masks(masks, token_bytes(_KEY_BYTES), read))
 
 
 def root_condition(config: Config, reader: DialectReader) -> Callable[[Span], bool]:

@@ -3,3 +3,4 @@
 from spanscore.dialects._control_flow import mcp_failure as mcp_failure
 from spanscore.dialects._control_flow import state_of_result as state_of_result
 from spanscore.dialects._control_flow import with_control_flow as with_control_flow
+from spanscore.dialects._literals import parsed_text as parsed_text

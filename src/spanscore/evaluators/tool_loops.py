@@ -13,7 +13,7 @@ from annotated_types import Ge, Gt, Le
 from spanscore.compare.accounts import Account, scored
 from spanscore.compare.alignment import LIMIT
 from spanscore.compare.deviations import Deviation
-from spanscore.compare.expected import need_arguments
+from spanscore.compare.expected import need_arguments, need_results
 from spanscore.compare.globs import glob_matcher
 from spanscore.compare.loops import Alike, Loop, cycles, repeated
 from spanscore.compare.matching import json_key
@@ -42,7 +42,7 @@ class ToolLoops(CallEvaluator):
 
     The value is the share of calls that are not part of a loop, 1 when there are none. A loop is the same call made
     again and again, or the same round of calls (A B A B A B). Failed calls count. Skipped where the arguments of a tool
-    that is called more than once were not recorded.
+    that is called more than once were not recorded, and where calls repeat whose results are masked.
     """
 
     expectation: ClassVar[str | None] = None
@@ -84,7 +84,11 @@ class ToolLoops(CallEvaluator):
         looked_at = self._compiled.calls(names)
         again = {name for name, count in Counter(names[index] for index in looked_at).items() if count > 1}
         need_arguments(trajectory, self._normalise, again)
-        found = self._loops(self._symbols(trajectory, names, looked_at))
+        found = list(self._loops(self._symbols(trajectory, names, looked_at)))
+        if self.results == "equal" and trajectory.completeness.masked:  # masked results may differ
+            need_results(
+                trajectory, self._normalise, {names[looked_at[place]] for loop in found for place in loop.calls}
+            )
         loops = [loop._replace(calls=[looked_at[place] for place in loop.calls]) for loop in found]
         total, looping = len(looked_at), len({index for loop in loops for index in loop.calls})
         value = (total - looping) / total if total else 1.0

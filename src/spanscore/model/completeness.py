@@ -89,6 +89,8 @@ class Completeness:
     """False when at least one call that did not fail has no recorded result."""
     content_elsewhere: bool = False
     """Spans refer to content that is kept outside the telemetry."""
+    masked: bool = False
+    """The recording has marks in place of arguments or results of the run, which so count as not recorded."""
     paused: tuple[str, ...] = ()
     """The tools for which the run waits at its end, for approval or an answer; empty text if no span names one.
     The run continues in another trace, later in this one, or never."""

@@ -11,7 +11,7 @@ from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self
 
 from google.protobuf.message import Message
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
@@ -22,6 +22,9 @@ from spanscore.otlp.to_json import to_json
 from spanscore.recordings._recorded import LENGTH_PREFIX
 from spanscore.recordings.file_lock import lock
 from spanscore.recordings.replaced_files import CAN_MOVE_OPEN, is_written_in_place, replace
+
+if TYPE_CHECKING:
+    from spanscore.recordings.masked_requests import MaskedRequests
 
 JSON_SUFFIXES: Final = (".json", ".jsonl", ".ndjson")
 _OWNER_ONLY: Final = 0o600  # arguments and results of tools are in the requests
@@ -49,13 +52,17 @@ class RecordingWriter:
     Args:
         path: ends in one of `JSON_SUFFIXES` or `PROTOBUF_SUFFIXES`, and maybe `.gz`.
         append: keep what is there, and write behind it, in place.
+        masked: masks each request before it is written.
 
     Raises:
         InputError: the path has another ending, or cannot be written to, or another writer replaces it.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, append: bool = False) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, append: bool = False, masked: MaskedRequests | None = None
+    ) -> None:
         self.path: Final = Path(path)
+        self._masked: Final = masked
         name = self.path.name.lower().removesuffix(_GZIP)
         self._is_json = name.endswith(JSON_SUFFIXES)
         if not self._is_json and not name.endswith(PROTOBUF_SUFFIXES):
@@ -96,6 +103,8 @@ class RecordingWriter:
         Raises:
             OSError: it cannot be written as a whole; of a file, no part of it is.
         """
+        if self._masked is not None:
+            request = self._masked.masked(signal, request)
         if self._is_json:
             content = to_json(_MESSAGES[signal].FromString(request)).encode() + b"\n"
         else:

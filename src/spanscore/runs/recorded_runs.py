@@ -52,23 +52,26 @@ class Runs:
         """
         return tuple(report.trajectory for report in _read(self, _reading()))
 
-    def save(self, path: str | os.PathLike[str], *, append: bool = False) -> None:
+    def save(self, path: str | os.PathLike[str], *, append: bool = False, mask: Sequence[str] = ()) -> None:
         """Write the spans and logs to a recording, which every command reads.
 
         Args:
             path: ends in `.jsonl` for OTLP/JSON Lines, in `.pb` for protobuf, or in one of these and `.gz`; what is
                 there is replaced.
             append: keep what is there, and write behind it.
+            mask: ends of paths in arguments and results, such as `["email", "card.number"]`: in place of each value
+                with these keys a mark is written, as by `spanscore record --mask`.
 
         Raises:
-            InputError: the path has another ending or cannot be written to, or nothing was recorded.
+            InputError: the path has another ending or cannot be written to, a mask cannot be used, or nothing was
+                recorded.
         """
         requests = self._requests()
         if not requests:
             message = f"nothing to save in {os.fspath(path)!r}: no span ended while this was recorded"
             raise InputError(message)
         try:
-            with RecordingWriter(path, append=append) as writer:
+            with RecordingWriter(path, append=append, masked=wiring.masked_requests(mask)) as writer:
                 for signal, request in requests:
                     writer.write(signal, request)
         except OSError as error:

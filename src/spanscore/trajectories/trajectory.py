@@ -26,6 +26,7 @@ from spanscore.model import (
 )
 from spanscore.trajectories.listed_calls import executed_calls, requested_calls
 from spanscore.trajectories.lost_calls import lost_calls
+from spanscore.trajectories.masked import is_masked, without_marks
 from spanscore.trajectories.model_calls import ModelCalls
 from spanscore.trajectories.parts_of_runs import PartsOfRuns
 from spanscore.trajectories.reader import DialectReader
@@ -105,7 +106,7 @@ def trajectories(
     if failures:
         unread = _failed(failures)
     beyond = (reader.read(trace.beyond) if trace.beyond and not tree.agent else None) or NO_READING
-    return tuple(
+    found_runs = tuple(
         [
             Trajectory(
                 calls=found,
@@ -125,6 +126,7 @@ def trajectories(
             for run, found in ((run, tuple(found)) for run, found in calls.items())
         ]
     )
+    return tuple(without_marks(run, trace.spans) for run in found_runs) if is_masked(trace.spans) else found_runs
 
 
 def _is_talk(tree: SpanTree) -> bool:

@@ -201,6 +201,7 @@ def _all_seen(seen: Sequence[Completeness], *, from_logs: bool, begin_unseen: bo
         spans_refused=total("spans_refused"),
         spans_dropped=total("spans_dropped"),
         content_elsewhere=any(each.content_elsewhere for each in seen),
+        masked=any(each.masked for each in seen),
         paused=seen[-1].paused,
         resumed=seen[0].resumed,
         begin_unseen=begin_unseen,

@@ -1,0 +1,267 @@
+"""Masks: which values of arguments and results are replaced by marks, in texts and in JSON.
+
+A mask is the end of a path of keys: `email`, `card.number`, `*_token`. Lists have no step of their own. Each
+instrumentation writes calls in another form, as JSON in JSON or as prose. So a mask goes by keys alone, wherever they
+are. A text that has the keys of a mask and cannot be parsed is replaced as a whole, and so are arguments without keys.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from spanscore.compare.globs import glob_matcher, is_glob
+from spanscore.compare.paths import parsed_path
+from spanscore.dialects import parsed_text
+from spanscore.errors import InputError
+from spanscore.model import NOT_RECORDED
+from spanscore.trajectories.masked import TEXT, VALUE
+
+Keys: TypeAlias = tuple[str, ...]
+
+_DIGEST_BYTES: Final = 6
+_FEWEST_LETTERS: Final = 2
+_WILD: Final = re.compile(r"[*?]+")
+_ESCAPE: Final = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|U000([0-9a-fA-F]{5}))")
+_COLOUR: Final = re.compile(r"\x1b\[[\d;]*m")
+_BEGIN: Final = r"(?:(?<!\w)|(?<=\\[nrtbfv]))"
+"""The begin of a word, also behind an escaped end of a line."""
+_ONE_WORD: Final = re.compile(r"[\w./-]*")
+_LETTER: Final = re.compile(r"\w")
+_OF_CALLS: Final = re.compile(r"[{\[=]")
+"""A text without any of these has no call that a dialect could read."""
+_INPUT: Final = re.compile(
+    r"(?:.*[._])?(?:args|arguments|inputs?|input_str|input\.value|kwargs|parameters|params|prompt)"
+    r"|.*[a-z](?:Args|Arguments|Inputs?|Parameters)"
+)
+"""Ends of paths at which a text or a list may be the only argument of a tool, and an item an argument by its place."""
+_BY_PLACE: Final = "args"
+_KEYS_OF_A_MESSAGE: Final = frozenset({"role", "content", "parts", "type", "lc"})
+_NAME: Final = re.compile(r"(?:.*_)?(?:name|id|type|model)|.*[a-z](?:Name|Id|Type)")
+"""Keys of names, which stay although they may be several words: without its name, a call is another one."""
+
+_ENVELOPES: Final = frozenset(
+    "arguments args input inputs kwargs output outputs parameters params result results tool_input".split()  # noqa: SIM905 - as a list it would be a page long
+)
+_KEYS_OF_MESSAGES: Final = frozenset(
+    """
+    action actions additional_kwargs additionalProperties agent agent_call agent_handoff agent_name agent_run agents
+    allOf answer answers anyOf approvals approved args arguments block block_type blocks body cache_read
+    cache_write call call_id call_tool callbacks callId calls chatId choices client_tool_call code completion
+    completion_tokens config const content contents conversation_id conversationId data decision defs description
+    dispatch_tool_call enum error error_code error_type errorType event events exception final_result finish_reason
+    finish_type finishReason format function function_args function_call function_call_output function_call_result
+    function_calls function_name function_tools functionCall functionResponse functions gen_ai generation
+    generations goto group_id history id ids input input_schema input_str input_text input_tokens inputs inputSchema
+    inputTokens interrupt interruptResponse is_error isError items json json_schema kind kwargs langgraph_node lc
+    lc_agent_name llm_request maximum maxLength mcp__ mcp_server mcp_server_name mcp_tool mcp_tool_call
+    mcp_tool_name message messages meta metadata minimum minLength model model_request_parameters model_step name
+    names oneOf operation options origin outcome output output_tokens output_tools output_truncated outputs
+    outputTokens parameters parameters_json_schema params part part_kind parts pattern pending_span preToolUse
+    prompt prompt_tokens properties provider provider_tool_call raw_output reason ref replies request request_data
+    required response response_data responseParts responses result results resultType resume resumeData role
+    schedule_tool_calls schema service session session_id sessionId signature span span_type state status
+    stop_reason structuredContent subagent_type success suspended system system_instruction systemInstruction target
+    text thread thread_id threadId tokens tool tool_arguments tool_call tool_call_id tool_call_response
+    tool_call_result tool_calls tool_decision tool_deferred tool_failure_detected tool_id tool_input tool_kwargs
+    tool_name tool_namespace tool_output tool_parameters tool_request tool_response tool_result tool_use tool_use_id
+    toolCall toolCallId toolCalls toolInput toolName toolRequest toolRequests toolResponse toolResult tools toolUse
+    toolUseId type update usage user_prompt value values version workflow
+    """.split()  # noqa: SIM905 - as above
+)
+"""The keys around calls in messages of models, and of JSON Schema."""
+
+
+class _Step(NamedTuple):
+    pattern: str
+    matches: Callable[[str], bool]
+
+    def is_in(self, text: str) -> bool:
+        """Return whether a text may have a key of this step."""
+        return all(part in text for part in _WILD.split(self.pattern))
+
+    def is_before_a_value(self, text: str) -> bool:
+        """Return whether a text that is no JSON has a key of this step, and further words."""
+        if is_glob(self.pattern):
+            return self.is_in(text)
+        found = re.search(rf"{_BEGIN}{re.escape(self.pattern)}(?!\w)", text)
+        return found is not None and _LETTER.search(text, found.end()) is not None
+
+
+class Masks:
+    """Replaces values by marks. Equal values have equal marks, so that calls stay as equal or different as they were.
+
+    Args:
+        masks: each the end of a path of keys.
+        key: 16 random bytes; without it, nobody can find out by trying which value has a mark.
+        read: the keys of attributes that dialects read; no mask may replace their values.
+
+    Raises:
+        InputError: a mask is no path of keys, or would replace keys around calls, such as names of tools.
+    """
+
+    def __init__(self, masks: Sequence[str], key: bytes, read: Iterable[str] = ()) -> None:
+        self._key: Final = key
+        self._masks: Final = {mask: _steps(mask) for mask in masks}
+        self.counts: Final = Counter[str](dict.fromkeys(masks, 0))
+        """The number of values and texts that each mask has replaced."""
+        paths = [_keys_of(attribute.removesuffix("*")) for attribute in read]
+        for mask, steps in self._masks.items():
+            outer = steps[-2].pattern if len(steps) > 1 else ""
+            is_around = any(map(steps[-1].matches, _KEYS_OF_MESSAGES | _ENVELOPES)) and (
+                not outer or is_glob(outer) or outer in _KEYS_OF_MESSAGES | _ENVELOPES
+            )
+            found = next((path for path in paths if any(_ends(path[:end], steps) for end in range(len(path) + 1))), ())
+            if is_around or found:
+                named = f" ({'.'.join(found)})" if found else ""
+                message = (
+                    f"mask {mask!r} would also replace what names and surrounds calls{named}: put the key above it in"
+                    " your data before it, such as 'customer.name'"
+                )
+                raise InputError(message)
+
+    def is_masked(self, path: Keys, start: int = 0) -> bool:
+        """Return whether the value at a path is replaced, as it or one of its keys from `start` on ends a mask."""
+        for mask, steps in self._masks.items():
+            if any(_ends(path[:end], steps) for end in range(start + 1, len(path) + 1)):
+                self.counts[mask] += 1
+                return True
+        return False
+
+    def below(self, path: Keys, key: str) -> tuple[Keys, bool]:
+        """Return the path of a key below a path, and whether the value there is replaced."""
+        inner = path + _keys_of(key)
+        return inner, self.is_masked(inner, len(path))
+
+    def text(self, text: str, path: Keys) -> str:
+        """Return a text without masked values: JSON or a Python literal as JSON, other text with the keys as a mark."""
+        try:
+            return self._text(text, path, is_nested=False)
+        except RecursionError:
+            return self._mark(TEXT, text)
+
+    def value(self, value: Any, path: Keys) -> Any:
+        """Return a copy of JSON without masked values."""
+        if isinstance(value, str):
+            return self._text(value, path, is_nested=True)
+        if isinstance(value, list):
+            return [self.mark(item) if is_unnamed(item, path) else self.value(item, path) for item in value]
+        if not isinstance(value, dict):
+            return value
+        masked = {}
+        for key, item in value.items():
+            inner, is_masked = self.below(path, key)
+            masked[key] = self.mark(item) if is_masked else self.value(item, inner)
+        return masked
+
+    def mark(self, value: Any) -> Any:
+        """Return the mark of a value: an object in place of an object, so that a schema stays one, else a text."""
+        mark = self._mark(VALUE, value)
+        return {mark: True} if isinstance(value, dict) else mark
+
+    def _text(self, text: str, path: Keys, *, is_nested: bool) -> str:
+        bare = _COLOUR.sub(" ", _ESCAPE.sub(_unescaped, text))
+        has_keys = any(all(step.is_in(bare) for step in rest) for _, rest in self._rests(path))
+        is_input = bool(text) and _is_input(path)
+        if not is_input and not has_keys:
+            return text
+        parsed = parsed_text(text)
+        if isinstance(parsed, (dict, list, str)):
+            masked = self.value(parsed, path)
+            if masked == parsed and (not has_keys or _has_unique_keys(text)):
+                return text
+            # Written again, a text within JSON would be another value.
+            return self._mark(VALUE, text) if masked == parsed and is_nested else json.dumps(masked)
+        if is_input or (parsed is NOT_RECORDED and self._is_replaced(text, bare, path)):
+            return self._mark(TEXT if _OF_CALLS.search(text) else VALUE, text)
+        return text
+
+    def _is_replaced(self, text: str, bare: str, path: Keys) -> bool:
+        """Return whether a text that cannot be parsed, also given without escapes, is replaced as a whole."""
+        if _ONE_WORD.fullmatch(text) or (path and _NAME.fullmatch(path[-1])):
+            return False
+        for mask, rest in self._rests(path):
+            if all(step.is_before_a_value(bare) for step in rest):
+                self.counts[mask] += 1
+                return True
+        return False
+
+    def _rests(self, path: Keys) -> Iterable[tuple[str, Sequence[_Step]]]:
+        """Yield the steps of each mask that may follow in a text at this path."""
+        for mask, steps in self._masks.items():
+            for taken in range(len(steps)):
+                if _ends(path, steps[:taken]):
+                    yield mask, steps[taken:]
+
+    def _mark(self, kind: str, value: Any) -> str:
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        content = json.dumps(value, sort_keys=True).encode()
+        return f"{kind}{blake2b(content, digest_size=_DIGEST_BYTES, key=self._key).hexdigest()}]"
+
+
+def _steps(mask: str) -> Sequence[_Step]:
+    try:
+        path = parsed_path(mask)
+    except ValueError as error:
+        message = f"mask: {error}"
+        raise InputError(message) from error
+    if len("".join(_WILD.split(path[-1]))) < _FEWEST_LETTERS or any(map(str.isdecimal, path)):
+        message = (
+            f"mask {mask!r} must end in a key with at least {_FEWEST_LETTERS} letters, and have no index of a list"
+        )
+        raise InputError(message)
+    if path[0] in _ENVELOPES:
+        message = f"mask {mask!r} must begin inside arguments or results: leave out {path[0]!r}"
+        raise InputError(message)
+    return [_Step(step, glob_matcher(step)) for step in path]
+
+
+def _ends(path: Keys, steps: Sequence[_Step]) -> bool:
+    if len(path) < len(steps):
+        return False
+    return all(step.matches(key) for step, key in zip(reversed(steps), reversed(path), strict=False))
+
+
+def is_unnamed(item: Any, path: Keys) -> bool:
+    """Return whether an item of a list at a path may be an argument by its place, and so may have any name.
+
+    A text is not decided here: it may be JSON with the arguments by name.
+    """
+    if item is None or isinstance(item, str) or not _is_input(path):
+        return False
+    if path[-1] == _BY_PLACE:
+        return True
+    return not (isinstance(item, list) or (isinstance(item, dict) and not _KEYS_OF_A_MESSAGE.isdisjoint(item)))
+
+
+def _is_input(path: Keys) -> bool:
+    return _INPUT.fullmatch(".".join(path[-2:])) is not None
+
+
+def _keys_of(key: str) -> Keys:
+    return tuple(step for step in key.split(".") if step and not step.isdecimal())
+
+
+def _has_unique_keys(text: str) -> bool:
+    """Return whether a text is JSON without repeated keys: of those, only the last value was looked at."""
+    try:
+        json.loads(text, object_pairs_hook=_unique)
+    except ValueError:
+        return False
+    return True
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError
+    return found
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    return chr(int(escape[1] or escape[2] or escape[3], 16))
