@@ -14,7 +14,6 @@ from commands import spanscore
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "comparing.md").read_text(encoding="utf-8")
 COMMANDS = ["spanscore diff base.jsonl new.jsonl --config spanscore.yaml"]
-(GITHUB,) = (yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL))
 
 
 @pytest.fixture
@@ -40,10 +39,13 @@ def test_the_page_shows_what_is_printed(versions: Path, monkeypatch: pytest.Monk
     assert {line for line in lines[8:] if line} <= set(ended.stdout.splitlines())
 
 
-def test_the_job_gives_what_the_action_takes() -> None:
+@pytest.mark.parametrize("page", ["README.md", "docs/comparing.md"])
+def test_the_job_gives_what_the_action_takes(page: str) -> None:
     """Its inputs are known, and all that must be given is given."""
     action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
-    (given,) = [step["with"] for step in GITHUB["jobs"]["runs"]["steps"] if "spanscore@" in step.get("uses", "")]
+    (text,) = re.findall(r"```yaml\n(on:.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
+    steps = yaml.safe_load(text)["jobs"]["runs"]["steps"]
+    (given,) = [step["with"] for step in steps if "spanscore@" in step.get("uses", "")]
 
     assert given.keys() <= action["inputs"].keys()
     assert {name for name, each in action["inputs"].items() if each.get("required")} <= given.keys()

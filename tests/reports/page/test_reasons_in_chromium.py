@@ -334,7 +334,7 @@ def test_a_conversation_is_not_its_last_turn(opened: Opened) -> None:
     page.get_by_role("button", name="show one").click()
 
     assert ["talk"] == open_names(page)
-    assert ["1 runs", "1 conversations"] == [
+    assert ["1 run", "1 conversation"] == [
         " ".join(page.locator("#totals div").nth(place).inner_text().split()[::-1]) for place in (0, -1)
     ]
     page.reload()
