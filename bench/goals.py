@@ -94,7 +94,7 @@ class Cell(NamedTuple):
     """One figure of the table for users."""
 
     row: str
-    """What was measured."""
+    """The name of the row."""
     column: str
     text: str
 

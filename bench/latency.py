@@ -47,7 +47,7 @@ _TRACES: Final = 1_000
 _FIRST_GENERATION: Final = 1 << 20
 """None of those that `cpu_of` sends."""
 _CONFIGS: Final = ((SMALL, 2.0, SETTLE_S), (SHIPPED, 5.0, SETTLE_SHIPPED_S))
-"""What is measured, its `decision_delay` and how long it takes to come to rest."""
+"""The configurations, each with its `decision_delay` and the time until it rests."""
 
 
 def rows(run: Run) -> Iterator[Row | Cell]:

@@ -33,7 +33,7 @@ class _Key(NamedTuple):
     asked: _Asking
     lacks: tuple[Lack, ...]
     text: str
-    """What is missing, unless `lacks` says so."""
+    """The reason, if `lacks` does not give it."""
     remedies: tuple[str, ...]
 
 

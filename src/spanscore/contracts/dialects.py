@@ -248,7 +248,7 @@ class CaptureSetting(NamedTuple):
     setting: str
     """As a user writes it: `NAME=value` for an environment variable, else the code or the key."""
     gives: tuple[Lack, ...] = ("arguments", "results", "user messages", "tool calls")
-    """What it has the emitter record; without it, all content."""
+    """The kinds of data that the emitter records with it; by default all content."""
     scopes: tuple[str, ...] = ("",)
     """The names of instrumentation scopes whose spans it is for begin with one of these."""
 

@@ -183,7 +183,7 @@ class _Measured(NamedTuple):
     missing: str = ""
     """Why it may be more."""
     lacks: tuple[Lack, ...] = ()
-    """What is not recorded, if that is why."""
+    """The kinds of data whose lack is the reason."""
 
 
 _NO_REQUESTS: Final = _Measured(0, "no model calls were recorded", ("model requests",))

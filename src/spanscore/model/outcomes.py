@@ -23,7 +23,7 @@ Lack: TypeAlias = Literal[
     "run duration",
     "conversation id",
 ]
-"""What the telemetry of a run may lack, and an evaluator may need."""
+"""A kind of data that evaluators may need and the telemetry of a run may lack."""
 
 
 class MendedBy(enum.IntFlag):
@@ -125,7 +125,7 @@ class Skipped:
 
     reason: str
     lacks: tuple[Lack, ...] = field(default=(), compare=False)
-    """What the telemetry of the run lacks, as far as that is the reason. Empty if it is not known."""
+    """The kinds of data whose lack is the reason; empty if the reason is another, or not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from spanscore.runs.repeats import wilson_interval
 
 PersonsVerdict: TypeAlias = Literal["pass", "fail"]
 Ruling: TypeAlias = Literal["fail", "error", "pass", "skipped"]
-"""What became of a run at an evaluator."""
+"""The result of an evaluator for a run."""
 
 RULINGS: Final[tuple[Ruling, ...]] = ("fail", "error", "pass", "skipped")
 """The worst first."""

@@ -1,4 +1,4 @@
-"""What other machines could do by a configuration, and `spanscore serve` refuses without --insecure."""
+"""The access of other machines that a configuration allows, and `spanscore serve` refuses without --insecure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the telemetry of a run lacks, and how its instrumentations would record it. Pure."""
+"""The data that the telemetry of a run lacks, and the settings of instrumentations that record it. Pure."""
 
 from __future__ import annotations
 
