@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
 
 from spanscore.model.completeness import Completeness as Completeness
-from spanscore.model.completeness import ToolCall as ToolCall
 from spanscore.model.completeness import named as named
 from spanscore.model.completeness import pause as pause
 from spanscore.model.conversations import ConversationOutline as ConversationOutline
@@ -44,6 +43,7 @@ from spanscore.model.spans import Trace as Trace
 from spanscore.model.spans import refused_span as refused_span
 from spanscore.model.spans import reported_trace_id as reported_trace_id
 from spanscore.model.spans import session_key as session_key
+from spanscore.model.tool_call import ToolCall as ToolCall
 from spanscore.model.values import Later as Later
 from spanscore.model.values import LaterList as LaterList
 from spanscore.model.values import value as value

@@ -1,4 +1,4 @@
-"""OTLP/JSON written as protobuf, to be kept or sent on: log records, metrics, and spans that were accepted."""
+"""OTLP/JSON turned into protobuf: log records and metrics before they are read, spans to be stored or sent."""
 
 from __future__ import annotations
 

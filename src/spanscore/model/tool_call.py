@@ -1,0 +1,60 @@
+"""A tool call as the spans record it."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from spanscore.model.spans import NOT_RECORDED, Recorded
+from spanscore.model.values import value
+
+
+@value
+class ToolCall:
+    """One tool call as the spans record it."""
+
+    name: str
+    arguments: Recorded = NOT_RECORDED
+    result: Recorded = NOT_RECORDED
+    error: str | None = None
+    """A short text if the call failed; None if no failure is recorded."""
+    error_type: str | None = field(default=None, compare=False)
+    """The `error.type` of a call that failed, with which `error` begins; None if it is not recorded."""
+    call_id: str | None = None
+    """The id the model gave the call."""
+    span_id: bytes | None = None
+    """The span of the execution; None when only the model's request is known."""
+    start_ns: int = 0
+    end_ns: int = 0
+    agent: str | None = None
+    tool_type: str | None = field(default=None, compare=False)
+    """The type of the tool in the span, such as `function`."""
+    sequence: int | None = None
+    """The number of the call, if the instrumentation numbers calls; else None."""
+    turn: int | None = field(default=None, compare=False)
+    """The index of the model call that asked for it (`Trajectory.model_calls`); None where that is not known.
+
+    Known only where a configured evaluator needs model calls, and so no part of what the call is."""
+    restored: bool = False
+    """Whether the call was made before a pause, in an earlier trace: a model of this trace was sent it with its result.
+    It has no span and no times."""
+    place: int | None = field(default=None, compare=False, repr=False)
+    """The index of the call in the run if calls before it are left out before evaluating; else None."""
+
+    def in_run(self, index: int) -> int:
+        """Return the index of the call in the run, given its index among the calls that are evaluated."""
+        return index if self.place is None else self.place
+
+    @property
+    def error_without_content(self) -> str | None:
+        """The error without content of tools, for outputs that must not hold it."""
+        return None if self.error is None else self.error_type or "error"
+
+    @property
+    def duration_ms(self) -> float:
+        """The duration of the call; 0 if clocks disagree and it would be negative."""
+        return max(0, self.end_ns - self.start_ns) / 1e6
+
+    @property
+    def was_timed(self) -> bool:
+        """Whether the end of its execution was recorded: not if only a model's request shows it, or it still runs."""
+        return self.span_id is not None and self.end_ns != 0
