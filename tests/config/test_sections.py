@@ -176,9 +176,16 @@ ENDPOINT = "must be host:port, such as 'localhost:4317' or '[::1]:4317'"
         (
             "recievers: {}",
             (
-                "c.yaml:1:1 recievers: unknown key; did you mean 'receivers'? (allowed: annotate, conversations, "
-                "dialects, evaluators, exporters, metrics, page, receivers, storage, telemetry, tool_content, "
-                "trace_url, traces)"
+                "c.yaml:1:1 recievers: unknown key; did you mean 'receivers'? (allowed: annotate, content, "
+                "conversations, dialects, evaluators, exporters, metrics, page, receivers, storage, telemetry, "
+                "tool_content, trace_url, traces)"
+            ),
+        ),
+        (
+            "content: {mask: [email, name]}",
+            (
+                "c.yaml:1:25 content.mask[1]: mask 'name' would also replace what names and surrounds calls "
+                "(agent.name): put the key above it in your data before it, such as 'customer.name'"
             ),
         ),
         (

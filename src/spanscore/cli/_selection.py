@@ -6,6 +6,7 @@ import argparse
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 from spanscore import config as configuration
@@ -70,6 +71,24 @@ def add_evaluators(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="use only the evaluator with this name in the configuration; can be given several times",
     )
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Add the option of commands that only read runs."""
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="a configuration: its dialects and `content.mask` are used"
+    )
+
+
+def reading_configured(arguments: argparse.Namespace) -> Config:
+    """Return the configuration for reading runs, with the dialects and masks of `--config`.
+
+    Raises:
+        ConfigError: the configuration is wrong.
+    """
+    config = configuration.default()
+    given = configuration.load(arguments.config) if arguments.config else config
+    return replace(config, evaluators=(), dialects=given.dialects, content=given.content).for_files()
 
 
 def configured(arguments: argparse.Namespace) -> Config:

@@ -6,13 +6,12 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from spanscore import config as configuration
 from spanscore.cli import FAILED, OK
 from spanscore.cli._parser import path_ending
 from spanscore.cli._recordings import left_out, named, passed_over, problems_of, reading
+from spanscore.cli._selection import add_reading, reading_configured
 from spanscore.cli._written_files import check_apart, replace_text
 from spanscore.config import parts as wiring
 from spanscore.errors import InputError
@@ -47,6 +46,7 @@ def define(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="where the dataset is there, replace the rows of these cases and keep the others",
     )
+    add_reading(parser)
     parser.set_defaults(run=run)
 
 
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"{arguments.output} is there: --update replaces the rows of the cases recorded here, and keeps others"
         )
         raise InputError(message)
-    config = replace(configuration.default(), evaluators=()).for_files()
+    config = reading_configured(arguments)
     with reading(arguments.files, wiring.wanted(config).log_names) as recording:
         pipeline = wiring.pipeline(config)
         runs = [report.trajectory for report in offline.score(recording, config, pipeline)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -25,6 +24,7 @@ from spanscore.cli._recordings import (
     progress,
     reading,
 )
+from spanscore.cli._selection import add_reading, reading_configured
 from spanscore.cli._written_files import replace_text
 from spanscore.config import parts as wiring
 from spanscore.errors import InputError
@@ -74,6 +74,7 @@ def define(parser: argparse.ArgumentParser) -> None:
         metavar="ATTR",
         help=f"with --by case: the attribute that names the case (default: the first of {', '.join(CASE_KEYS)})",
     )
+    add_reading(parser)
     parser.set_defaults(run=run)
 
 
@@ -83,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.key and arguments.by != "case":
         message = "--key names the attribute of a case: it needs --by case"
         raise InputError(message)
-    config = replace(configuration.default(), evaluators=()).for_files()
+    config = reading_configured(arguments)
     lines = ProgressLines()
     with reading(arguments.files, wiring.wanted(config).log_names, lines=lines) as recording:
         pipeline = wiring.pipeline(config, model_calls=True)

@@ -51,7 +51,7 @@ def define(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serve until a signal, and return the exit status."""
     config = _load(arguments.config)
-    log_to_standard_error(config.telemetry.log_level, tool_content=config.tool_content)
+    log_to_standard_error(config.telemetry.log_level, tool_content=config.tool_content and not config.content.mask)
     # gRPC itself writes to standard error, in its own format, and with received data.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:

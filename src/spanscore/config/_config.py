@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -17,14 +17,25 @@ from spanscore.config._nodes import Node, Place, Problem, dotted
 from spanscore.config._nodes import Path as KeyPath
 from spanscore.config._plugged import document_for
 from spanscore.config._problems import first_causes, one_error
-from spanscore.config._sections import DEFAULT_EVALUATORS, Annotate, Dialects, Document, Metrics, Page, Telemetry
+from spanscore.config._sections import (
+    DEFAULT_EVALUATORS,
+    Annotate,
+    Content,
+    Dialects,
+    Document,
+    Metrics,
+    Page,
+    Telemetry,
+)
 from spanscore.config._yaml import MAX_BYTES, place_in, read
 from spanscore.contracts import Dialect
 from spanscore.contracts.settings import Secret
-from spanscore.errors import ConfigError
+from spanscore.errors import ConfigError, InputError
 from spanscore.scoring.conversations.settings import ConversationSettings
 from spanscore.scoring.pipeline import EvaluatorEntry
 from spanscore.storage.settings import CAN_STORE, StorageSettings
+from spanscore.trajectories.masks import Masks
+from spanscore.trajectories.wanted import wanted_attributes
 
 Settings = TypeVar("Settings")
 Filled = TypeVar("Filled", TraceSettings, StorageSettings)
@@ -60,6 +71,7 @@ class Config:
     metrics: Metrics
     annotate: Annotate
     tool_content: bool
+    content: Content
     page: Page
     trace_url: str | None
     """The address of a trace elsewhere, with `{trace_id}` in place of its id."""
@@ -250,6 +262,9 @@ def loads(text: str, source: str, directory: Path, environment: Mapping[str, str
     entries = list(build_entries(root, directory))
     problems += [each for each in (*dialects, *entries) if isinstance(each, Problem)]
     problems += _conversation_problems(root)
+    if not isinstance(document, list) and document.content.mask:
+        known = [each for each in dialects if not isinstance(each, Problem)]
+        problems += _mask_problems(document.content.mask, wanted_attributes(known, model_calls=True).patterns, root)
     problems = list(first_causes(problems, unread, root))
     if isinstance(document, list) or problems:
         raise one_error(problems, source)
@@ -264,6 +279,7 @@ def loads(text: str, source: str, directory: Path, environment: Mapping[str, str
         metrics=document.metrics,
         annotate=document.annotate or "child_span",
         tool_content=document.tool_content,
+        content=document.content,
         page=document.page,
         trace_url=document.trace_url,
         telemetry=document.telemetry,
@@ -298,6 +314,15 @@ def _conversation_problems(root: Node) -> Iterator[Problem]:
         at: KeyPath = ("evaluators", name, "over")
         if root.find(at[:2]).has("over") and root.find(at).value == "conversation":
             yield Problem(root.find(at).place, at, _NEEDS_SECTION)
+
+
+def _mask_problems(masks: Sequence[str], read: Iterable[str], root: Node) -> Iterator[Problem]:
+    for index, mask in enumerate(masks):
+        try:
+            Masks([mask], b"", read)
+        except InputError as error:
+            at: KeyPath = ("content", "mask", index)
+            yield Problem(root.find(at).place, at, str(error))
 
 
 def _given(root: Node) -> Iterator[str]:

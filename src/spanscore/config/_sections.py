@@ -101,6 +101,14 @@ class Metrics(Section):
     """Metrics of the GenAI conventions not to record, if the instrumentation records them itself."""
 
 
+class Content(Section):
+    """The content of arguments and results that is written or shown."""
+
+    mask: tuple[Text, ...] = Field(default=(), examples=[["email", "card.number", "*_token"]])
+    """Write and show a mark in place of each value with these keys, the end of a path in arguments or results.
+    Evaluators see the values. The storage and forwarded spans have them, too."""
+
+
 class Telemetry(Section):
     """The log of spanscore."""
 
@@ -135,6 +143,8 @@ class Document(Section):
     tool_content: bool = False
     """Include arguments and results of tools in score events and on the console, and messages of failed evaluators,
     which may quote them. A JSON Lines file always has them."""
+    content: Content = Field(default_factory=Content)
+    """The content of arguments and results that is written or shown."""
     page: Any = Field(default_factory=Page)
     """The page of the last runs, at `/` of the port for Prometheus."""
     trace_url: TraceUrl | None = None

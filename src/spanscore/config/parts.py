@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Final, assert_never
 
@@ -12,6 +13,7 @@ from spanscore.contracts import Emitter, looks_at_results
 from spanscore.model import Span, Unit
 from spanscore.scoring.conversations.held import Conversations
 from spanscore.scoring.pipeline import EvaluatorEntry, Pipeline
+from spanscore.trajectories.masks import Masks
 from spanscore.trajectories.reader import DialectReader
 from spanscore.trajectories.wanted import UnusedTexts, Wanted, log_names, wanted_attributes
 
@@ -41,6 +43,7 @@ def pipeline(
         Unit(config.traces.unit),
         tool_content=config.tool_content,
         unmeasured=frozenset(config.metrics.disabled),
+        masks=masks(config),
         passed_on=passed_on,
         model_calls=model_calls,
     )
@@ -79,22 +82,31 @@ def wanted(config: Config, reader: DialectReader | None = None) -> Wanted:
     return Wanted(attributes, log_names(config.dialects))
 
 
-def masked_requests(masks: Sequence[str]) -> MaskedRequests | None:
+def masks(config: Config) -> Masks | None:
+    """Return what masks reports; None without masks. Of one process, equal values have equal marks."""
+    return Masks(config.content.mask, _key_of_process()) if config.content.mask else None
+
+
+@cache
+def _key_of_process() -> bytes:
+    return token_bytes(_KEY_BYTES)
+
+
+def masked_requests(keys: Sequence[str]) -> MaskedRequests | None:
     """Return what masks requests before they are written; None without masks.
 
     Args:
-        masks: as `Masks` takes them.
+        keys: the masks, as `Masks` takes them.
 
     Raises:
         InputError: a mask cannot be used.
     """
-    if not masks:
+    if not keys:
         return None
     from spanscore.recordings.masked_requests import MaskedRequests  # noqa: PLC0415 - only few commands write recordings
-    from spanscore.recordings.masks import Masks  # noqa: PLC0415 - as above
 
     read = wanted_attributes(default().dialects, model_calls=True).patterns
-    return MaskedRequests(Masks(masks, token_bytes(_KEY_BYTES), read))
+    return MaskedRequests(Masks(keys, token_bytes(_KEY_BYTES), read))
 
 
 def root_condition(config: Config, reader: DialectReader) -> Callable[[Span], bool]:

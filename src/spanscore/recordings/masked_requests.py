@@ -11,8 +11,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
-from spanscore.recordings.masks import Keys, Masks, is_unnamed
 from spanscore.trajectories.masked import RESOURCE_KEY
+from spanscore.trajectories.masks import Keys, Masks, is_unnamed
 
 
 class MaskedRequests:

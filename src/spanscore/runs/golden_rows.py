@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from spanscore.compare.matching import json_key
 from spanscore.model import JSON, NOT_RECORDED, ToolCall, Trajectory
+from spanscore.trajectories.masked import has_mark
 
 Row: TypeAlias = dict[str, JSON]
 """`{KEY: case, "steps": [...], "tool_calls": [...]}`: the steps of `expected_trajectory`, and, where all runs of the
 case made the same calls, these for the other evaluators."""
+
+
+_ANY: Final[Mapping[str, JSON]] = {"$any": True}
+"""Matches a masked value."""
 
 
 def golden_rows(key: str, runs: Iterable[tuple[str, Trajectory]]) -> list[Row]:
@@ -52,12 +57,25 @@ def _call(call: ToolCall) -> JSON:
 
 
 def _arguments_key(call: ToolCall) -> Any:
-    return None if call.arguments is NOT_RECORDED else json_key(call.arguments)
+    return None if call.arguments is NOT_RECORDED else json_key(_literal(call.arguments))
 
 
 def _literal(value: JSON) -> JSON:
-    """Return an expectation of exactly this value: a key that begins with `$` would be a matcher."""
-    return {"$literal": value} if _has_matcher(value) else value
+    """Return an expectation of exactly this value, and of any value where it is masked."""
+    if has_mark(value):
+        return dict(_ANY)
+    if not _holds_mark(value):  # a key that begins with `$` would be a matcher
+        return {"$literal": value} if _has_matcher(value) else value
+    if isinstance(value, Mapping):
+        is_open = any(key.startswith("$") for key in value)
+        return dict(_ANY) if is_open else {key: _literal(item) for key, item in value.items()}
+    return [_literal(item) for item in value] if isinstance(value, list) else value
+
+
+def _holds_mark(value: JSON) -> bool:
+    if isinstance(value, Mapping) and not has_mark(value):
+        value = list(value.values())
+    return any(map(_holds_mark, value)) if isinstance(value, list) else has_mark(value)
 
 
 def _has_matcher(value: JSON) -> bool:

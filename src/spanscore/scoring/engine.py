@@ -62,7 +62,7 @@ class Engine:
         self.emitters: Final = dict(emitters)
         self.tallies: Final = Tallies(dropped=owner.dropped)
         self._clock = clock
-        faults = Faults(lambda: self.queue.pipeline.tool_content)
+        faults = Faults(lambda: self.queue.pipeline.tool_content and self.queue.pipeline.masks is None)
         self._emission: Final = Emission(self.emitters, self.tallies, faults)
         talks = None
         if conversations is not None:

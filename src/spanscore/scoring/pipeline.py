@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Literal, TypeAlias
@@ -26,6 +26,8 @@ from spanscore.scoring.conversations.held_conversation import ConversationRevisi
 from spanscore.scoring.conversations.turns import Turn, TurnNeeds, decoded_turn, joined_turns
 from spanscore.scoring.doubts import OUTCOMES, Answer, PendingOutcome, with_doubts
 from spanscore.scoring.known_outcomes import known_of_conversation, known_of_run
+from spanscore.scoring.masked_reports import masked_report
+from spanscore.trajectories.masks import Masks
 from spanscore.trajectories.reader import DialectReader
 from spanscore.trajectories.trajectory import DialectFailedError, lacks_content, trajectories
 
@@ -87,16 +89,18 @@ _Evaluating: TypeAlias = tuple[EvaluatorEntry, Answer]
 class Scoring:
     """A trace whose evaluations may not all be answered yet."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - of its pipeline
         self,
         trace: Trace,
         found: Sequence[tuple[Trajectory, Sequence[_Evaluating]]],
         *,
         tool_content: bool = False,
         unmeasured: frozenset[str] = frozenset(),
+        masks: Masks | None = None,
         conversation: ConversationOutline | None = None,
     ) -> None:
         self.trace: Final = trace
+        self._masks: Final = masks
         self._conversation: Final = conversation
         self._tool_content: Final = tool_content
         self._unmeasured: Final = unmeasured
@@ -132,8 +136,13 @@ class Scoring:
 
     def reports(self) -> tuple[Report, ...]:
         """Return a report for each trajectory of the trace; evaluations without an outcome yet are failures."""
-        return tuple(
-            Report(
+        reports = self._reports()
+        masks = self._masks
+        return tuple(reports) if masks is None else tuple(masked_report(each, masks) for each in reports)
+
+    def _reports(self) -> Iterator[Report]:
+        for trajectory, evaluating in self._found:
+            yield Report(
                 trajectory=trajectory,
                 evaluations=tuple(
                     Evaluation(
@@ -151,8 +160,6 @@ class Scoring:
                 unmeasured=self._unmeasured,
                 conversation=self._conversation,
             )
-            for trajectory, evaluating in self._found
-        )
 
     def _known(self, answer: Answer, run: Trajectory) -> Outcome:
         if isinstance(answer, OUTCOMES):
@@ -177,6 +184,7 @@ class Pipeline:
         unit: the extent of one trajectory.
         tool_content: whether tool arguments and results may be shown.
         unmeasured: the names of the metrics that are not recorded.
+        masks: replaces values in reports, after the evaluation; None for none.
         passed_on: exceptions that are not contained, such as KeyboardInterrupt; empty on threads of no user.
         model_calls: whether model calls, texts and turns are read even if no evaluator needs them.
     """
@@ -189,6 +197,7 @@ class Pipeline:
         *,
         tool_content: bool = False,
         unmeasured: frozenset[str] = frozenset(),
+        masks: Masks | None = None,
         passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,),
         model_calls: bool = False,
     ) -> None:
@@ -198,6 +207,7 @@ class Pipeline:
         self.unit: Final = unit
         self.tool_content: Final = tool_content
         self.unmeasured: Final = unmeasured
+        self.masks: Final = masks
         self._passed_on: Final = passed_on
         self._needs_model_calls: Final = model_calls or any(
             entry.needs_model_calls for entry in (*self.entries, *self.over_conversations)
@@ -230,6 +240,7 @@ class Pipeline:
             ],
             tool_content=self.tool_content,
             unmeasured=self.unmeasured,
+            masks=self.masks,
         )
 
     def turn(self, trace: Trace, reports: Sequence[Report]) -> Turn | None:
@@ -240,7 +251,7 @@ class Pipeline:
         if not trace.spans or not any(report.trajectory.recognised for report in reports):
             return None
         run = reports[0].trajectory
-        if self.unit is not Unit.TRACE:
+        if self.unit is not Unit.TRACE or self.masks is not None:  # a turn has the values
             (run,) = trajectories(trace, self.reader, Unit.TRACE, model_calls=self._needs_model_calls)
         start_ns = run.start_ns if run.start_ns is not None else min(span.start_ns for span in trace.spans)
         return Turn(run, start_ns, trace.close_reason)
@@ -257,6 +268,7 @@ class Pipeline:
             [(run, [(each, with_doubts(run, partial(self._evaluated, each))) for each in entries])],
             tool_content=self.tool_content,
             unmeasured=self.unmeasured,
+            masks=self.masks,
             conversation=ConversationOutline(
                 turns=joined.outline,
                 key=held.key,

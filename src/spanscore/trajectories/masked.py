@@ -1,4 +1,4 @@
-"""Reads masked recordings: a masked value is recorded, but not shown, so it counts as not recorded."""
+"""Marks in place of masked values. In a masked recording, such a value counts as not recorded."""
 
 from __future__ import annotations
 
@@ -18,6 +18,13 @@ TEXT: Final = f"{MARK}text "
 """The begin of a mark in place of a text that cannot be parsed, and may hold calls."""
 
 _UNREAD: Final = "a mask has replaced a text that cannot be parsed: calls may be missing"
+
+
+def has_mark(value: object) -> bool:
+    """Return whether a text has a mark in it, or an object is one."""
+    if isinstance(value, dict) and len(value) == 1:
+        value = next(iter(value))
+    return isinstance(value, str) and any(kind in value for kind in (VALUE, TEXT))
 
 
 def is_masked(spans: Iterable[Span]) -> bool:

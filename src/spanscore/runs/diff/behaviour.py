@@ -14,6 +14,7 @@ from scipy import stats
 from spanscore.messages.plural import plural
 from spanscore.model import JSON, NOT_RECORDED, Report, Trajectory
 from spanscore.reports.reasons import reasons
+from spanscore.trajectories.masked import has_mark
 
 _EXAMPLES: Final = 3
 _CHANCE: Final = 0.01
@@ -142,7 +143,9 @@ def _tokens(run: Trajectory, turns: Iterable[int]) -> int | None:
 
 def _shape(value: JSON, path: str, depth: int) -> Iterator[tuple[str, str]]:
     """Yield the paths of arguments with the type of the value; items of an array share one path."""
-    if isinstance(value, Mapping) and depth < _DEEPEST:
+    if has_mark(value):
+        yield path, "masked"
+    elif isinstance(value, Mapping) and depth < _DEEPEST:
         for key, each in value.items():
             yield from _shape(each, f"{path}.{key}" if path else key, depth + 1)
         if not value and path:

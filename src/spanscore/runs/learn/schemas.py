@@ -14,6 +14,7 @@ from spanscore.model import JSON
 from spanscore.runs.learn.evidence import MANY, above, below, is_complete, is_enumeration, rounded_down, rounded_up
 from spanscore.runs.learn.formats import shape_of
 from spanscore.runs.learn.noted import Noted
+from spanscore.trajectories.masked import has_mark
 
 _FEW: Final = 5
 """In fewer runs nothing is seen but the types."""
@@ -35,12 +36,14 @@ class SeenValue(NamedTuple):
 
 
 def schema_of(values: Sequence[SeenValue], depth: int = 0) -> dict[str, Any]:
-    """Return the JSON Schema that values have in common, with notes.
+    """Return the JSON Schema that values have in common, with notes; of masked values that of any value.
 
     Args:
         values: at least one.
         depth: how many levels above are described; below the deepest only types are.
     """
+    if any(has_mark(each.value) for each in values):
+        return {}
     by_type: dict[str, list[SeenValue]] = defaultdict(list)
     for each in values:
         by_type[_type_of(each.value)].append(each)

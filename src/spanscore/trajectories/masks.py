@@ -109,7 +109,7 @@ class Masks:
         self._masks: Final = {mask: _steps(mask) for mask in masks}
         self.counts: Final = Counter[str](dict.fromkeys(masks, 0))
         """The number of values and texts that each mask has replaced."""
-        paths = [_keys_of(attribute.removesuffix("*")) for attribute in read]
+        paths = [_keys_of(attribute.removesuffix("*")) for attribute in sorted(read)]
         for mask, steps in self._masks.items():
             outer = steps[-2].pattern if len(steps) > 1 else ""
             is_around = any(map(steps[-1].matches, _KEYS_OF_MESSAGES | _ENVELOPES)) and (
@@ -182,7 +182,7 @@ class Masks:
 
     def _is_replaced(self, text: str, bare: str, path: Keys) -> bool:
         """Return whether a text that cannot be parsed, also given without escapes, is replaced as a whole."""
-        if _ONE_WORD.fullmatch(text) or (path and _NAME.fullmatch(path[-1])):
+        if _ONE_WORD.fullmatch(text) or is_name(path):
             return False
         for mask, rest in self._rests(path):
             if all(step.is_before_a_value(bare) for step in rest):
@@ -237,6 +237,11 @@ def is_unnamed(item: Any, path: Keys) -> bool:
     if path[-1] == _BY_PLACE:
         return True
     return not (isinstance(item, list) or (isinstance(item, dict) and not _KEYS_OF_A_MESSAGE.isdisjoint(item)))
+
+
+def is_name(path: Keys) -> bool:
+    """Return whether a path ends in the key of a name or an id."""
+    return bool(path) and _NAME.fullmatch(path[-1]) is not None
 
 
 def _is_input(path: Keys) -> bool:
