@@ -124,6 +124,29 @@ def test_skipped_runs_count_neither_way(folder: Path) -> None:
     assert {"fail": 0, "error": 0, "pass": 1, "skipped": 2} == found["verdict"]["by_label"]["fail"]
 
 
+def test_runs_that_nothing_checked_are_not_green(folder: Path) -> None:
+    """Whether every evaluator skipped them, or none applied to them."""
+    labelled(folder / "labels.csv", [f"{run_id(1)},fail"])
+    for evaluator in (
+        "{type: tool_call_output, tool_outputs: [{name: lookup, output: 1}]}",
+        "{type: tool_policy, forbidden: [check], match: {gen_ai.agent.name: nobody}}",
+    ):
+        (folder / "spanscore.yaml").write_text(f"evaluators: {{it: {evaluator}}}\n", encoding="utf-8")
+        (problem,) = compared("--labels", "labels.csv", status=1)["problems"]
+        assert "no labelled run was checked: every evaluator skipped it, or had an error" == problem
+
+
+def test_some_evaluators_only(folder: Path) -> None:
+    """Labels of the others are left out, and are no unknown ones; those of the run are compared with the verdict."""
+    lines = [f"{run_id(1)},fail,no_check", f"{run_id(2)},fail,refund_rules", f"{run_id(3)},fail,"]
+    labelled(folder / "labels.csv", lines, "trace_id,label,evaluator")
+    found = compared("--labels", "labels.csv", "--evaluator", "refund_rules")
+    assert [("refund_rules", 2)] == [(each["name"], each["scored"]) for each in found["evaluators"]]
+    assert 1 == found["verdict"]["scored"]
+    ended = spanscore("agree", "runs.jsonl", "--config", "spanscore.yaml", "--evaluator", "refund")
+    assert (2, True) == (ended.returncode, "did you mean" in ended.stderr)
+
+
 def test_a_filter_leaves_runs_and_their_labels_out(folder: Path) -> None:
     """Their ids are known all the same."""
     assert {"fail": 1, "pass": 1} == compared("--labels", "labels.csv", "--case", "c0", "--case", "c12")["runs"]

@@ -7,7 +7,7 @@ import json
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain, product
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -15,12 +15,11 @@ from typing import Any, Final, NamedTuple
 from rich.console import Console
 from rich.table import Table as Grid
 
-from spanscore import config as configuration
 from spanscore.cli import FAILED, OK
 from spanscore.cli._columns import width_of
 from spanscore.cli._markdown import as_text, code
 from spanscore.cli._recordings import other_signals, passed_over, problems_of, reading
-from spanscore.cli._selection import Selection, add_filters
+from spanscore.cli._selection import Selection, add_evaluators, add_filters, configured
 from spanscore.compare.names import listed, short
 from spanscore.config import parts as wiring
 from spanscore.errors import InputError
@@ -54,10 +53,12 @@ def define(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Score recorded runs, and compare each evaluator with labels that people gave to them: how many of its fails "
         "were failures (precision), and how many failures it found (recall). Exit status: 0 compared, 1 a recording "
-        "or a label could not be used or no run is labelled, 2 usage, configuration or a wrong file of labels."
+        "or a label could not be used, or no labelled run was checked, 2 usage, configuration or a wrong file of "
+        "labels."
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="a recording, a directory of recordings, or -")
     parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration (default: tool-call health)")
+    add_evaluators(parser)
     labels = parser.add_mutually_exclusive_group()
     labels.add_argument(
         "--labels",
@@ -92,9 +93,10 @@ class _Result(NamedTuple):
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare and return the exit status."""
-    config = (configuration.load(arguments.config) if arguments.config else configuration.default()).for_files()
+    config = configured(arguments).for_files()
     pipeline = wiring.pipeline(config)
     names = [each.name for each in pipeline.entries]
+    left_out = {*config.root.mapping("evaluators")} - {each.name for each in config.evaluators}
     given = None if arguments.labels is None else _read(arguments.labels)
     selection, seen = Selection(arguments, arguments.key), set[str]()
 
@@ -114,16 +116,20 @@ def run(arguments: argparse.Namespace) -> int:
     problems = [*problems_of(recording), *(f"{file}: holds no span" for file in recording.empty_files())]
     problems += selection.problems()
     if given is None:
-        given, more = _judging(annotated.labels, names, arguments.annotation)
+        given, more = _judging(annotated.labels, {*names, *left_out}, arguments.annotation)
         problems += more
+    given = [each for each in given if each.about not in left_out]
     by_run, more = resolved(given, seen)
     problems += [*more, *_unknown(given, names)]
     labels = {(run, about): verdict for (run, about), verdict in by_run.items() if run in rulings}
     if not any(about in {"", *names} for _, about in labels):
         hint = ": --labels FILE has labels" if arguments.labels is None else ""
         problems.append(f"no run is labelled{hint}")
+    compared = agreements([*names, ""], labels, rulings)
+    if labels and not any(each.scored for each in compared):
+        problems.append("no labelled run was checked: every evaluator skipped it, or had an error")
     of_runs = [verdict for (_, about), verdict in labels.items() if not about]
-    _WRITERS[arguments.format](_Result(agreements([*names, ""], labels, rulings), of_runs, problems))
+    _WRITERS[arguments.format](_Result(compared, of_runs, problems))
     left = [f"{plural(count, 'annotation')} left out, {why}" for why, count in annotated.left_out.items()]
     over = [f"{short(each.name)}: not compared, as labels are of runs" for each in pipeline.over_conversations]
     for line in (*_cut(problems), *left, *over, *other_signals(recording), *passed_over(recording)):
@@ -140,7 +146,7 @@ def _read(path: Path) -> list[Label]:
         raise InputError(message) from error
 
 
-def _judging(labels: Sequence[Label], names: Sequence[str], asked: str | None) -> tuple[list[Label], list[str]]:
+def _judging(labels: Sequence[Label], names: Collection[str], asked: str | None) -> tuple[list[Label], list[str]]:
     """Return the annotations that judge runs or evaluators, and problems. One that names an evaluator is about it."""
     criteria = dict.fromkeys(each.about for each in labels if each.about not in names)
     problems = []
