@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dialects.spans import TRACE_ID, built_in_reader, span
@@ -111,3 +113,40 @@ def test_dialects_of_plug_ins() -> None:
 def test_spans_that_nothing_reads() -> None:
     """Their scopes are named."""
     assert ("http",) == wrote(span(1, "GET /", {"http.request.method": "GET"}, scope="http")).names
+
+
+class _Raising(Acme):
+    @property
+    def capture_settings(self) -> tuple[CaptureSetting, ...]:
+        """Fail."""
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        None,
+        1,
+        "text",
+        ("text",),
+        (CaptureSetting(1),),  # type: ignore[arg-type]
+        (CaptureSetting("a", 1),),  # type: ignore[arg-type]
+        (CaptureSetting("a", ([],)),),  # type: ignore[arg-type]
+        (CaptureSetting("a", scopes="acme"),),  # type: ignore[arg-type]
+        (CaptureSetting("a", scopes=(1,)),),  # type: ignore[arg-type]
+    ],
+)
+def test_malformed_settings_of_a_plug_in(settings: Any) -> None:
+    """They are left out, and well-formed ones beside them count."""
+    dialect = Telling()
+    beside = settings if isinstance(settings, tuple) else ()
+    for given, remedy in ((settings, "gen_ai.tool.call.arguments"), ((*beside, CaptureSetting("A=1")), "A=1")):
+        dialect.capture_settings = given
+        found = wrote(span(1, "book", {"acme.tool": "book"}, scope="acme.sdk"), reader=DialectReader([dialect]))
+        assert (remedy,) == found.remedies("arguments", NOTHING)
+
+
+def test_settings_that_cannot_be_read() -> None:
+    """They are none."""
+    found = wrote(span(1, "book", {"acme.tool": "book"}), reader=DialectReader([_Raising()]))
+    assert ("gen_ai.tool.call.arguments",) == found.remedies("arguments", NOTHING)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from spanscore.contracts import CaptureSetting, Dialect, Precedence, TellsCaptureSettings
 from spanscore.model import NOT_RECORDED, Lack, Trace, Trajectory
@@ -126,8 +126,23 @@ def instrumentations(trace: Trace, reader: DialectReader) -> Instrumentations:
 def _settings(dialects: Iterable[Dialect], scope: str) -> Iterator[CaptureSetting]:
     """Yield the settings for a scope. Of shared conventions the first that knows some counts."""
     for dialect in dialects:
-        if isinstance(dialect, TellsCaptureSettings):
-            found = [each for each in dialect.capture_settings if scope.startswith(each.scopes)]
-            yield from found
-            if found and dialect.precedence >= Precedence.CONVENTION:
-                return
+        found = [each for each in _declared(dialect) if scope.startswith(each.scopes)]
+        yield from found
+        if found and dialect.precedence >= Precedence.CONVENTION:
+            return
+
+
+def _declared(dialect: Dialect) -> Iterable[CaptureSetting]:
+    """Return the settings that a dialect declares, without those of plug-ins that are malformed."""
+    try:
+        settings: Iterable[Any] = dialect.capture_settings if isinstance(dialect, TellsCaptureSettings) else ()
+        return [each for each in settings if isinstance(each, CaptureSetting) and _is_well_formed(each)]
+    except Exception:  # noqa: BLE001 - a plug-in's own code runs
+        return ()
+
+
+def _is_well_formed(setting: CaptureSetting) -> bool:
+    values: tuple[Any, ...] = setting
+    return isinstance(values[0], str) and all(
+        isinstance(each, tuple) and all(isinstance(text, str) for text in each) for each in values[1:]
+    )
