@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
+from spanscore.contracts import (
+    CallReading,
+    CaptureSetting,
+    Markers,
+    ModelCallReading,
+    ModelReading,
+    Precedence,
+    Reading,
+)
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _sent_messages as sent_messages
@@ -38,6 +46,10 @@ class Langsmith:
     markers = Markers(attributes=frozenset({_KIND}))
     reads = gen_ai.READS | {_PROMPT, _COMPLETION, "langsmith.*", "ai.operationId"}
     reads_for_model_calls = model_calls.READS | {_PROMPT}
+    capture_settings = (
+        CaptureSetting("LANGSMITH_HIDE_INPUTS=false", ("arguments", "user messages")),
+        CaptureSetting("LANGSMITH_HIDE_OUTPUTS=false", ("results", "tool calls")),
+    )
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
