@@ -62,7 +62,7 @@ def test_no_evaluator_quotes_a_masked_value(kind: str) -> None:
     run = Trajectory.from_calls(CALLS)
     for parameters in PARAMETERS[kind]:
         report = evaluated(package.evaluator(kind, parameters), run, kind)
-        masked = masked_report(report, Masks(["city"], b"key"))
+        masked = masked_report(report, Masks(["city"], b"key", named=True))
         assert CANARY in told_of(report)
         assert CANARY not in told_of(masked)
         assert [each.label for each in report.evaluations] == [each.label for each in masked.evaluations]
@@ -99,7 +99,7 @@ def test_nothing_of_any_call_is_shown(
     run = Trajectory.from_calls([call | {"error": f"no {CANARY}"}])
     reference = [{"name": "t", "arguments": {"a": {"$literal": hiding(expected)}, "email": f"other-{CANARY}"}}]
     report = evaluated(package.evaluator("trajectory_match", {"reference": reference}), run)
-    masked = masked_report(report, Masks(["email"], b"key"))
+    masked = masked_report(report, Masks(["email"], b"key", named=True))
 
     (told,) = json.loads(report_line(masked))["tool_calls"]
     is_there = CANARY in json.dumps([call["arguments"], call["result"]])
@@ -118,16 +118,31 @@ def test_other_values_of_the_call_are_shown() -> None:
     run = Trajectory.from_calls([{"name": "refund", "arguments": {"amount": 400, "email": CANARY}}])
     reference = [{"name": "refund", "arguments": {"amount": 40, "email": CANARY}}]
     report = masked_report(
-        evaluated(package.evaluator("trajectory_match", {"reference": reference}), run), Masks(["email"], b"key")
+        evaluated(package.evaluator("trajectory_match", {"reference": reference}), run),
+        Masks(["email"], b"key", named=True),
     )
     assert "refund.amount: expected 40, got 400" in told_of(report)
     assert CANARY not in told_of(report)
 
 
+def test_arguments_without_a_name_are_masked() -> None:
+    """No mask can name them. A key such as `input` is a name like any other."""
+    given = [{"input": SHOWN, "items": ["a", 1]}, CANARY, [CANARY, {"input": SHOWN}], 12, None, {}]
+    run = Trajectory.from_calls([{"name": "t", "arguments": each} for each in given])
+    masked = masked_report(
+        evaluated(package.evaluator("tool_policy", {"forbidden": ["t"]}), run), Masks(["email"], b"key", named=True)
+    )
+    found = [call.arguments for call in masked.trajectory.calls]
+    assert CANARY not in told_of(masked)
+    assert [given[0], given[4], given[5]] == [found[0], found[4], found[5]]
+    assert {"input": SHOWN} == found[2][1]
+    assert found[3] != 12
+
+
 def test_errors_of_evaluators_are_not_quoted() -> None:
     """An exception quotes what it stumbles over."""
     report = evaluated(Stumbles(), Trajectory.from_calls(CALLS))
-    (masked,) = masked_report(report, Masks(["city"], b"key")).evaluations
+    (masked,) = masked_report(report, Masks(["city"], b"key", named=True)).evaluations
     assert isinstance(masked.outcome, Failed)
     assert ("ValueError", False) == (masked.outcome.error_type, CANARY in masked.outcome.message)
 
@@ -139,7 +154,7 @@ def test_values_nested_deeply_are_masked_as_a_whole() -> None:
         deep = [deep]
     run = Trajectory.from_calls([{"name": "t", "arguments": {"email": CANARY, "x": deep}}])
     masked = masked_report(
-        evaluated(package.evaluator("tool_policy", {"forbidden": ["t"]}), run), Masks(["email"], b"key")
+        evaluated(package.evaluator("tool_policy", {"forbidden": ["t"]}), run), Masks(["email"], b"key", named=True)
     )
     assert CANARY not in report_line(masked)
 

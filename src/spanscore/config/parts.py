@@ -84,7 +84,7 @@ def wanted(config: Config, reader: DialectReader | None = None) -> Wanted:
 
 def masks(config: Config) -> Masks | None:
     """Return what masks reports; None without masks. Of one process, equal values have equal marks."""
-    return Masks(config.content.mask, _key_of_process()) if config.content.mask else None
+    return Masks(config.content.mask, _key_of_process(), named=True) if config.content.mask else None
 
 
 @cache

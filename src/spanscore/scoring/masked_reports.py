@@ -106,14 +106,24 @@ class _MaskedRun:
         return found
 
     def _by_keys(self, call: ToolCall) -> ToolCall:
-        arguments, result = self._by_path(call.arguments, _ARGUMENTS), self._by_path(call.result, _RESULT)
-        return replace(call, arguments=arguments, result=result)
+        return replace(call, arguments=self._arguments(call.arguments), result=self._by_path(call.result, _RESULT))
+
+    def _arguments(self, value: Any) -> Any:
+        """Return arguments, with marks in place of those without a name: no mask can name them."""
+        if isinstance(value, list):
+            return [self._by_path(item, _ARGUMENTS) if isinstance(item, dict) else self._mark(item) for item in value]
+        parsed = parsed_text(value) if isinstance(value, str) else value
+        is_open = isinstance(parsed, dict) or value in {None, NOT_RECORDED, ""}
+        return self._by_path(value, _ARGUMENTS) if is_open else self._mark(value)
+
+    def _mark(self, value: Any) -> Any:
+        return self._masks.mark(None if _is_deep(value) else value)
 
     def _by_path(self, value: Any, path: Keys) -> Any:
         if value is NOT_RECORDED:
             return value
         try:
-            return self._masks.mark(None) if _is_deep(value) else self._masks.value(value, path)
+            return self._mark(value) if _is_deep(value) else self._masks.value(value, path)
         except RecursionError:  # in a text
             return self._masks.mark(None)
 
@@ -160,7 +170,7 @@ class _MaskedRun:
         is_masked = self._masks.is_masked(path, len(base))
         values = {"actual"} if kind in _RULES else {"actual", "expected"}
         return {
-            key: value if key not in values else self._masks.mark(value) if is_masked else self._value(value, path)
+            key: value if key not in values else self._mark(value) if is_masked else self._value(value, path)
             for key, value in row.items()
         }
 
@@ -170,7 +180,7 @@ class _MaskedRun:
         if isinstance(value, Described):  # values between words
             masked = self._text(str(value))
             return value if masked == value else masked
-        return self._unrepeated(self._by_path(value, path))
+        return self._unrepeated(self._arguments(value) if path == _ARGUMENTS else self._by_path(value, path))
 
 
 def _steps(path: str) -> Iterator[str]:

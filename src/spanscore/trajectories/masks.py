@@ -99,13 +99,15 @@ class Masks:
         masks: each the end of a path of keys.
         key: 16 random bytes; without it, nobody can find out by trying which value has a mark.
         read: the keys of attributes that dialects read; no mask may replace their values.
+        named: whether arguments have names: then no key means that a text or an item of a list is one without.
 
     Raises:
         InputError: a mask is no path of keys, or would replace keys around calls, such as names of tools.
     """
 
-    def __init__(self, masks: Sequence[str], key: bytes, read: Iterable[str] = ()) -> None:
+    def __init__(self, masks: Sequence[str], key: bytes, read: Iterable[str] = (), *, named: bool = False) -> None:
         self._key: Final = key
+        self._named: Final = named
         self._masks: Final = {mask: _steps(mask) for mask in masks}
         self.counts: Final = Counter[str](dict.fromkeys(masks, 0))
         """The number of values and texts that each mask has replaced."""
@@ -117,9 +119,9 @@ class Masks:
             )
             found = next((path for path in paths if any(_ends(path[:end], steps) for end in range(len(path) + 1))), ())
             if is_around or found:
-                named = f" ({'.'.join(found)})" if found else ""
+                where = f" ({'.'.join(found)})" if found else ""
                 message = (
-                    f"mask {mask!r} would also replace what names and surrounds calls{named}: put the key above it in"
+                    f"mask {mask!r} would also replace what names and surrounds calls{where}: put the key above it in"
                     " your data before it, such as 'customer.name'"
                 )
                 raise InputError(message)
@@ -149,7 +151,10 @@ class Masks:
         if isinstance(value, str):
             return self._text(value, path, is_nested=True)
         if isinstance(value, list):
-            return [self.mark(item) if is_unnamed(item, path) else self.value(item, path) for item in value]
+            return [
+                self.mark(item) if not self._named and is_unnamed(item, path) else self.value(item, path)
+                for item in value
+            ]
         if not isinstance(value, dict):
             return value
         masked = {}
@@ -166,7 +171,7 @@ class Masks:
     def _text(self, text: str, path: Keys, *, is_nested: bool) -> str:
         bare = _COLOUR.sub(" ", _ESCAPE.sub(_unescaped, text))
         has_keys = any(all(step.is_in(bare) for step in rest) for _, rest in self._rests(path))
-        is_input = bool(text) and _is_input(path)
+        is_input = bool(text) and not self._named and _is_input(path)
         if not is_input and not has_keys:
             return text
         parsed = parsed_text(text)
