@@ -120,6 +120,34 @@ def test_golden(spanscore_run, number):
     assert {"test_agent.golden.jsonl", "test_agent.py"} == {path.name for path in tmp_path.iterdir() if path.is_file()}
 
 
+def test_masked_values(ran: Ran, tmp_path: Path) -> None:
+    """They are in no golden file and no message, and the assertion is about the values."""
+    tests = """
+import os
+
+def test_golden(spanscore_run):
+    run(SEARCH, ("book", '{"mail": "secret-%s", "n": 0}' % os.getpid()))
+    assert_trajectory(spanscore_run)
+
+def test_steps(spanscore_run):
+    run(("book", '{"mail": "secret-1"}'))
+    assert_trajectory(spanscore_run, [{"call": "book", "args": {"mail": "secret-" + "1"}}])
+
+def test_wrong(spanscore_run):
+    run(("book", '{"mail": "secret-1", "n": 1}'))
+    assert_trajectory(spanscore_run, {"steps": [{"call": "book", "args": {"mail": "secret-" + "2", "n": 2}}]})
+"""
+    mask = ("-o", "spanscore_mask=mail card.number")
+    written = ran(tmp_path, AGENT + tests, "--spanscore-update", *mask, "--tb=line")
+    assert "1 failed, 2 passed" in written.stdout, written.stdout
+    golden = (tmp_path / "test_agent.golden.jsonl").read_text()
+    assert "secret" not in golden + written.stdout
+    assert '{"mail": {"$any": true}, "n": 0}' in golden
+    assert "2 passed" in ran(tmp_path, AGENT + tests, *mask, "--tb=line").stdout
+    wrong = ran(tmp_path, AGENT + tests, "-o", "spanscore_mask=name").stdout
+    assert "mask 'name' would also replace" in wrong
+
+
 def test_the_example_of_the_documentation(ran: Ran, tmp_path: Path) -> None:
     """It passes, with the golden run that it writes."""
     page = (Path(__file__).parents[2] / "docs" / "getting-started.md").read_text(encoding="utf-8")

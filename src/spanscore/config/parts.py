@@ -43,7 +43,7 @@ def pipeline(
         Unit(config.traces.unit),
         tool_content=config.tool_content,
         unmeasured=frozenset(config.metrics.disabled),
-        masks=masks(config),
+        masks=masks(config.content.mask),
         passed_on=passed_on,
         model_calls=model_calls,
     )
@@ -82,9 +82,13 @@ def wanted(config: Config, reader: DialectReader | None = None) -> Wanted:
     return Wanted(attributes, log_names(config.dialects))
 
 
-def masks(config: Config) -> Masks | None:
-    """Return what masks reports; None without masks. Of one process, equal values have equal marks."""
-    return Masks(config.content.mask, _key_of_process(), named=True) if config.content.mask else None
+def masks(keys: Sequence[str]) -> Masks | None:
+    """Return what masks reports; None without masks. Of one process, equal values have equal marks.
+
+    Raises:
+        InputError: a mask cannot be used.
+    """
+    return Masks(keys, _key_of_process(), named=True) if keys else None
 
 
 @cache

@@ -12,14 +12,17 @@ from typing import Any, Final
 from spanscore.config import build_evaluator
 from spanscore.config.datasets.dataset import DatasetRow, Fault, rows
 from spanscore.errors import InputError, SpanscoreError
-from spanscore.model import JSON, Score, Skipped, Trajectory
+from spanscore.model import JSON, CloseReason, Evaluation, Outcome, Report, Score, Skipped, Trajectory
 from spanscore.recordings.file_lock import lock
 from spanscore.recordings.replaced_files import write_text
 from spanscore.reports.aligned import AlignedLine, aligned_lines
 from spanscore.runs.golden_rows import golden_rows, updated
 from spanscore.runs.recorded_runs import Runs
+from spanscore.scoring.masked_reports import masked_report
+from spanscore.trajectories.masks import Masks
 
 _KEY: Final = "test"
+_NOTHING: Final = Skipped("")
 
 
 class GoldenRuns(Runs):
@@ -30,13 +33,15 @@ class GoldenRuns(Runs):
         path: the file with the expected calls, beside the test's file: JSON Lines, a row for each test.
         name: the name of the test.
         update: whether to store the calls of this run as expected.
+        masks: replaces values that are stored and shown; None for none.
     """
 
-    def __init__(self, runs: Runs, path: Path, name: str, *, update: bool) -> None:
+    def __init__(self, runs: Runs, path: Path, name: str, *, update: bool, masks: Masks | None = None) -> None:
         self._spans, self._logs = runs._spans, runs._logs  # noqa: SLF001 - it is the same recording
         self.path: Final = path
         self.name: Final = name
         self.update: Final = update
+        self.masks: Final = masks
 
 
 def assert_trajectory(run: Runs | Trajectory, expected: Sequence[Any] | Mapping[str, Any] | None = None) -> None:
@@ -72,7 +77,18 @@ def _compare(run: Runs | Trajectory, expected: Sequence[Any] | Mapping[str, Any]
     params = dict(expected) if isinstance(expected, Mapping) else {"steps": list(expected)}
     outcome = build_evaluator(str(params.pop("type", "expected_trajectory")), params).evaluate(trajectory)
     if not isinstance(outcome, Score) or not outcome.passed:
+        trajectory, outcome = _masked(run, trajectory, outcome)
         raise AssertionError("\n".join(_told(outcome, trajectory)))
+
+
+def _masked(run: Runs | Trajectory, trajectory: Trajectory, outcome: Outcome = _NOTHING) -> tuple[Trajectory, Outcome]:
+    masks = run.masks if isinstance(run, GoldenRuns) else None
+    if masks is None:
+        return trajectory, outcome
+    evaluation = Evaluation(name="", type="", outcome=outcome)
+    report = Report(trajectory=trajectory, evaluations=(evaluation,), close_reason=CloseReason.ROOT_ENDED)
+    masked = masked_report(report, masks)
+    return masked.trajectory, masked.evaluations[0].outcome
 
 
 def _only(run: Runs) -> Trajectory:
@@ -90,8 +106,9 @@ def _only(run: Runs) -> Trajectory:
 def _golden(run: GoldenRuns, trajectory: Trajectory) -> Mapping[str, Any]:
     """Return the stored expectation of the test; with `update`, store the calls of this run first."""
     if run.update:
+        stored, _ = _masked(run, trajectory)
         with _locked(run.path):  # pytest-xdist runs tests in several processes
-            kept = updated(_rows(run.path), _KEY, golden_rows(_KEY, [(run.name, trajectory)]))
+            kept = updated(_rows(run.path), _KEY, golden_rows(_KEY, [(run.name, stored)]))
             write_text(run.path, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in kept))
     row = next((row for row in _rows(run.path) if row.get(_KEY) == run.name), None)
     if row is None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from spanscore.runs.golden_runs import GoldenRuns
 
 _UPDATE = "--spanscore-update"
+_MASK = "spanscore_mask"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -26,6 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write the calls of each test to its golden file, if assert_trajectory is given no expectation",
     )
+    parser.addini(_MASK, "keys of values that are not written to golden files, and not shown", type="args", default=[])
 
 
 @pytest.fixture
@@ -34,7 +36,8 @@ def spanscore_run(request: pytest.FixtureRequest) -> Iterator[GoldenRuns]:
 
     The application's own providers are recorded, or the global ones, which are created if there are none.
     """
-    from spanscore.errors import InputError  # noqa: PLC0415 - as the module's docstring says
+    from spanscore.config import parts  # noqa: PLC0415 - as the module's docstring says
+    from spanscore.errors import InputError  # noqa: PLC0415 - as above
     from spanscore.runs.golden_runs import GoldenRuns  # noqa: PLC0415 - as above
     from spanscore.runs.recorded_runs import recording  # noqa: PLC0415 - as above
 
@@ -43,7 +46,8 @@ def spanscore_run(request: pytest.FixtureRequest) -> Iterator[GoldenRuns]:
     update: Any = request.config.getoption(_UPDATE)
     with ExitStack() as stack:
         try:
+            masks = parts.masks(request.config.getini(_MASK))
             runs = stack.enter_context(recording())
         except InputError as error:
             pytest.fail(str(error), pytrace=False)
-        yield GoldenRuns(runs, path.with_name(f"{path.stem}.golden.jsonl"), name, update=bool(update))
+        yield GoldenRuns(runs, path.with_name(f"{path.stem}.golden.jsonl"), name, update=bool(update), masks=masks)
