@@ -301,6 +301,25 @@ def test_files_that_are_made_from_runs_hold_no_masked_value(recording: Path, con
     assert {"pass"} == {each.verdict for each in package.score(recording, learned)}
 
 
+def test_lines_of_json_are_expectations(recording: Path, config: Path, tmp_path: Path) -> None:
+    """Of masked runs, too: a masked value may be any, and a text that is a mark is not compared."""
+    golden = tmp_path / "lines.jsonl"
+    lines = spanscore("score", recording, "--config", config, "--format", "json").stdout.splitlines(keepends=True)
+    golden.write_text("".join(lines[:12]))  # conversations follow
+    expected = {"expected_from": {"dataset": str(golden), "key": "test.case.id"}}
+    evaluators = {
+        "steps": {"type": "expected_trajectory", **expected},
+        "arguments": {"type": "trajectory_match", **expected},
+        "results": {"type": "tool_call_output", **expected},
+    }
+    reports = package.score(recording, {"evaluators": evaluators})
+    assert {"pass"} == {each.label for report in reports for each in report.evaluations}
+    changed = golden.read_text().replace(SHOWN, "changed")
+    golden.write_text(changed)
+    (first, *_) = package.score(recording, {"evaluators": evaluators})
+    assert ("steps", "arguments") == first.failing
+
+
 def test_a_receiver_shows_no_masked_value(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Its page, its lines, its console, its events and its metrics; the spans that it sends on have it."""
     lines = tmp_path / "scores.jsonl"

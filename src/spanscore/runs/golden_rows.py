@@ -47,17 +47,24 @@ def _row(key: str, case: str, ways: Sequence[Sequence[ToolCall]]) -> Row:
 
 
 def _step(call: ToolCall) -> JSON:
-    if call.arguments is NOT_RECORDED:
-        return call.name
-    return {"call": call.name, "args": _literal(call.arguments), "match": "exact"}
+    expected = _arguments(call)
+    return call.name if expected is None else {"call": call.name, "args": expected[0], "match": "exact"}
 
 
 def _call(call: ToolCall) -> JSON:
-    return {"name": call.name, "arguments": None if call.arguments is NOT_RECORDED else _literal(call.arguments)}
+    expected = _arguments(call)
+    return {"name": call.name, "arguments": None if expected is None else expected[0]}
 
 
 def _arguments_key(call: ToolCall) -> Any:
-    return None if call.arguments is NOT_RECORDED else json_key(_literal(call.arguments))
+    expected = _arguments(call)
+    return None if expected is None else json_key(expected[0])
+
+
+def _arguments(call: ToolCall) -> tuple[JSON] | None:
+    """Return the expected arguments; None if they were not recorded, or are masked as a whole."""
+    found = call.arguments
+    return None if found is NOT_RECORDED or has_mark(found) else (_literal(found),)
 
 
 def _literal(value: JSON) -> JSON:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from spanscore.model import NOT_RECORDED, Recorded, Span, ToolCall, Trajectory
+from spanscore.model import JSON, NOT_RECORDED, Recorded, Span, ToolCall, Trajectory
 
 RESOURCE_KEY: Final = "spanscore.masked"
 """The attribute of the resources in a masked recording."""
@@ -25,6 +25,15 @@ def has_mark(value: object) -> bool:
     if isinstance(value, dict) and len(value) == 1:
         value = next(iter(value))
     return isinstance(value, str) and any(kind in value for kind in (VALUE, TEXT))
+
+
+def as_expected(value: JSON) -> JSON:
+    """Return a value with the matcher of any value in place of each mark."""
+    if has_mark(value):
+        return {"$any": True}
+    if isinstance(value, dict):
+        return {key: as_expected(item) for key, item in value.items()}
+    return [as_expected(item) for item in value] if isinstance(value, list) else value
 
 
 def is_masked(spans: Iterable[Span]) -> bool:

@@ -1,7 +1,7 @@
 """The calls of a run, as `spanscore score --format json` prints them, turned into what an evaluator expects.
 
 If a printed call has no arguments, they were not recorded. An evaluator that can ignore arguments does so; for any
-other this is an error.
+other this is an error. A masked value may be any.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from spanscore.config._parameters import EvaluatorType
 from spanscore.messages.nearest import suggestion
 from spanscore.model import JSON
 from spanscore.reports.serialization import CALL_KEYS
+from spanscore.trajectories.masked import as_expected, has_mark
 
 COLUMN: Final = "tool_calls"
 """The place of the calls in a printed report."""
@@ -168,4 +169,4 @@ def _checked(call: _Call, at: str) -> _Call:
     if not isinstance(call.get("name"), str):
         message = f"{at}: must have a 'name' that is text"
         raise ValueError(message)  # noqa: TRY004 - one kind of error for everything wrong with a row
-    return call
+    return {key: None if has_mark(value) else as_expected(value) for key, value in call.items()}
