@@ -10,6 +10,7 @@ import pytest
 
 from reports.page.shown_runs import report_of
 from serving import eventually
+from spanscore.reports.serialization import report_line
 from spanscore.service.recent_runs import RecentRuns, ShownRun
 from spanscore.testing import check_emitter
 
@@ -62,8 +63,19 @@ def test_the_size_of_all_is_bounded() -> None:
     with started(100, most_bytes=6_000) as recent:
         emitted(recent, *range(1, 30))
 
-        assert 0 < sum(max(len(run.text), len(run.packed)) for run in recent.held.runs) <= 6_000
+        assert 0 < sum(max(len(run.text), len(run.report)) for run in recent.held.runs) <= 6_000
         assert 29 == traces(recent.held.runs)[-1]
+
+
+@pytest.mark.parametrize("most_bytes", [10**6, 4_000])
+def test_a_line_is_the_same_whether_there_is_room_for_it(most_bytes: int) -> None:
+    """A line that takes more than its part of the room is kept in fewer bytes."""
+    with started(1, most_bytes=most_bytes) as recent:
+        emitted(recent, 1, tools=20)
+
+        (run,) = recent.held.runs
+        assert report_line(report_of(1, *["lookup_order"] * 20)) == run.line.decode()
+        assert (len(run.report) < len(run.line)) == (most_bytes == 4_000)
 
 
 def test_it_says_since_when_every_run_is_kept() -> None:

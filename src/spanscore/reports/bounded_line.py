@@ -13,8 +13,6 @@ from spanscore.reports.serialization import report_object
 LEFT_OUT_KEY: Final = "left_out"
 """The key of a shorter form: `content`, or `calls`, which includes the content."""
 
-_DEPTH: Final = 2
-"""Levels whose parts are written one by one: each call, and each outcome."""
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str, allow_nan=False)
 
 
@@ -50,7 +48,7 @@ def _line(told: Mapping[str, Any], most: int) -> str | None:
     """Return an object as JSON, or None as soon as that is too long."""
     texts: list[str] = []
     try:
-        for text in _pieces(told, _DEPTH):
+        for text in _pieces(told):
             most -= len(text)
             if most < 0:
                 return None
@@ -60,17 +58,36 @@ def _line(told: Mapping[str, Any], most: int) -> str | None:
     return "".join(texts)
 
 
-def _pieces(value: Any, depth: int) -> Iterator[str]:
-    if depth == 0 or not value or not isinstance(value, (dict, list, tuple)):
-        yield _ENCODER.encode(value)
-        return
-    is_object = isinstance(value, dict)
-    before = "{" if is_object else "["
-    for key in value:
-        yield f"{before}{_ENCODER.encode(str(key))}:" if is_object else before
-        yield from _pieces(value[key] if is_object else key, depth - 1)
+def _pieces(told: Mapping[str, Any]) -> Iterator[str]:
+    """Yield an object as JSON: each call and each outcome by itself, and what is between them at once."""
+    before, others = "{", dict[str, Any]()
+    for key, value in told.items():
+        if not value or not isinstance(value, (dict, list, tuple)):
+            others[key] = value
+            continue
+        if others:
+            yield f"{before}{_ENCODER.encode(others)[1:-1]}"
+            before, others = ",", {}
+        yield f"{before}{_ENCODER.encode(key)}:"
+        yield from _parts(value)
         before = ","
-    yield "}" if is_object else "]"
+    yield f"{before}{_ENCODER.encode(others)[1:]}" if others else "}"
+
+
+def _parts(value: dict[str, Any] | list[Any] | tuple[Any, ...]) -> Iterator[str]:
+    """Yield a list or an object that is not empty as JSON, each part by itself."""
+    if isinstance(value, dict):
+        before = "{"
+        for key, each in value.items():
+            yield f"{before}{_ENCODER.encode(str(key))}:{_ENCODER.encode(each)}"
+            before = ","
+        yield "}"
+    else:
+        before = "["
+        for each in value:
+            yield f"{before}{_ENCODER.encode(each)}"
+            before = ","
+        yield "]"
 
 
 def _without_calls(told: Mapping[str, Any]) -> dict[str, Any]:

@@ -46,18 +46,20 @@ class ShownRun(NamedTuple):
     """When it was kept, seconds since the epoch."""
     text: bytes
     """For the page."""
-    packed: bytes
+    report: bytes
+    """As a line of `spanscore score --json FILE`; compressed if `is_packed`."""
+    is_packed: bool
     counted: CountedRun
 
     @property
     def weight(self) -> int:
         """The bytes of the larger of its two forms."""
-        return max(len(self.text), len(self.packed) + _REASON_BYTES * len(self.counted.reasons))
+        return max(len(self.text), len(self.report) + _REASON_BYTES * len(self.counted.reasons))
 
     @property
     def line(self) -> bytes:
         """The report, as a line of `spanscore score --json FILE`."""
-        return zlib.decompress(self.packed)
+        return zlib.decompress(self.report) if self.is_packed else self.report
 
 
 class HeldRuns(NamedTuple):
@@ -104,6 +106,8 @@ class RecentRuns:
         self._session: Final = secrets.token_hex(4)
         self._pace_s: Final = pace_s
         self._most_bytes: Final = most_bytes
+        self._unpacked_bytes: Final = most_bytes // most // 2
+        """The longest line that is kept as it is: compressing takes a fifth of the time of writing a run."""
         self._clock: Final = clock
         self._since_s = clock()
         self._waiting: Final = SimpleQueue[Report | None]()
@@ -159,17 +163,19 @@ class RecentRuns:
                 line = encoded(bounded_line(report, _RUN_BYTES))
                 counted = CountedRun.of(report)
                 counted = counted._replace(agent=None if counted.agent is None else cut(counted.agent))
-                self._keep(_identity(report), _text(report), zlib.compress(line, _FASTEST), counted)
+                self._keep(_identity(report), _text(report), line, counted)
             except Exception:  # noqa: BLE001 - one that cannot be shown must not cost the others
                 _log.exception("a run cannot be shown on the page")
             del report  # which would be kept until the next one comes
             self._ended.wait(self._pace_s)
 
-    def _keep(self, key: bytes, text: bytes, packed: bytes, counted: CountedRun) -> None:
+    def _keep(self, key: bytes, text: bytes, line: bytes, counted: CountedRun) -> None:
+        is_packed = len(line) > self._unpacked_bytes
+        kept = zlib.compress(line, _FASTEST) if is_packed else line
         with self._lock:
             self._written += 1
             self._forget(key)
-            run = self._runs[key] = ShownRun(self.last, self._written, self._clock(), text, packed, counted)
+            run = self._runs[key] = ShownRun(self.last, self._written, self._clock(), text, kept, is_packed, counted)
             self._weight += run.weight
             while len(self._runs) > self._most or self._weight > self._most_bytes:
                 self._forget(next(iter(self._runs)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _ESCAPES: Final = {ord("<"): r"\u003c", 0x2028: r"\u2028", 0x2029: r"\u2029"}
 """In an element `script` a `<` may end it, or begin a comment that hides its end; the other two end a line of JS."""
 
@@ -14,7 +15,7 @@ def embedded(value: Any) -> str:
 
     A lone surrogate stays unchanged: `encoded` writes it as an escape of JSON.
     """
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = _ENCODER.encode(value)
     return text if text.isascii() and "<" not in text else text.translate(_ESCAPES)
 
 
