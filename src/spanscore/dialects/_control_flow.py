@@ -89,8 +89,8 @@ _PRINTED_RESULT: Final = re.compile(
 """A result as Python prints it."""
 _PRINTED_TEXT: Final = re.compile(r"""TextContent\(type='text', text=('(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")""")
 
-WORDS: Final = (*_FAILED, "confirmation", "reject", "denied", "not approved", "blocked by hook")
-"""Words of which every relevant result has one: no encoder escapes letters."""
+WORDS: Final = (*_FAILED, "reject", "denied", "not approved", "blocked by hook")
+"""Words of which every relevant result has one: no encoder escapes letters. Each is looked for in every result."""
 
 
 def with_control_flow(span: Span, reading: Reading) -> Reading:

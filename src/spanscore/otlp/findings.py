@@ -281,9 +281,9 @@ class Findings:
         )
 
 
-_TRACE_ID_LENGTH: Final = 16
+_NO_TRACE_ID: Final = bytes(16)
 
 
 def is_trace_id(trace_id: bytes) -> bool:
     """Return whether bytes are a valid trace id."""
-    return len(trace_id) == _TRACE_ID_LENGTH and any(trace_id)
+    return len(trace_id) == len(_NO_TRACE_ID) and trace_id != _NO_TRACE_ID

@@ -78,7 +78,7 @@ def decoding_any(
 ) -> Steps[Decoded]:
     """Decode any request like `decode_protobuf`, in steps of one span. This code defines the meaning of a request."""
     findings = Findings(is_bounded=max_spans is not None)
-    return (yield from judging(_scope_spans(body, findings, max_spans), findings, wanted))
+    return judging(_scope_spans(body, findings, max_spans), findings, wanted)
 
 
 def trace_ids(body: bytes) -> tuple[bytes, ...]:

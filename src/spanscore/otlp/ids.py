@@ -10,22 +10,24 @@ from spanscore.otlp.findings import Caveat, Findings, Refusal, SpanRefused, is_t
 _ID_SHOWN: Final = 40
 _TRACE_ID_LENGTH: Final = 16
 _SPAN_ID_LENGTH: Final = 8
+_NO_SPAN_ID: Final = bytes(_SPAN_ID_LENGTH)
 
 
 def check_ids(trace_id: bytes, span_id: bytes, parent_span_id: bytes, findings: Findings) -> bytes:
     """Return the parent's id, empty for a root, or refuse the span."""
     if not is_trace_id(trace_id):
         raise SpanRefused(Refusal.INVALID_TRACE_ID, told_of_id("trace_id", trace_id, _TRACE_ID_LENGTH))
-    if len(span_id) != _SPAN_ID_LENGTH or not any(span_id):
+    if len(span_id) != _SPAN_ID_LENGTH or span_id == _NO_SPAN_ID:
         raise SpanRefused(Refusal.INVALID_SPAN_ID, told_of_id("span_id", span_id, _SPAN_ID_LENGTH))
-    if len(parent_span_id) not in {0, _SPAN_ID_LENGTH}:
+    if not parent_span_id:
+        return b""
+    if len(parent_span_id) != _SPAN_ID_LENGTH:
         told = told_of_id("parent_span_id", parent_span_id, _SPAN_ID_LENGTH)
         raise SpanRefused(Refusal.INVALID_PARENT_SPAN_ID, told)
-    if any(parent_span_id):
-        return parent_span_id
-    if parent_span_id:
+    if parent_span_id == _NO_SPAN_ID:
         findings.caveats[Caveat.ZERO_PARENT_SPAN_ID] += 1
-    return b""
+        return b""
+    return parent_span_id
 
 
 def check_link_ids(trace_id: bytes, span_id: bytes) -> None:

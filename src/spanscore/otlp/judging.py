@@ -69,7 +69,7 @@ def is_readable(message: SpanMessage) -> bool:
 
 def is_root(parent_span_id: bytes, flags: int) -> bool:
     """Return whether a span is the root of a trajectory, of which a configuration may match on any attribute."""
-    return not any(parent_span_id) or flags & PARENT_IS_REMOTE == PARENT_IS_REMOTE
+    return not parent_span_id.strip(b"\0") or flags & PARENT_IS_REMOTE == PARENT_IS_REMOTE
 
 
 def _span(

@@ -11,6 +11,8 @@ from spanscore.model import LOG_RECORD, Span
 from spanscore.trajectories.reader import DialectReader
 
 _MAX_KEYS: Final = 4_096
+_STEP_BYTES: Final = 128 * 1024
+"""Bytes of spans that are looked through in one step, which takes a millisecond or two."""
 _MOST_COMBINATIONS: Final = 1_024
 """Of dialects: there are a few dozen, and a sender can make more up."""
 
@@ -42,11 +44,20 @@ class UnusedTexts:
         """By the id() of the reader's tuple of dialects, which the value keeps alive, so that the id stays unique."""
 
     def taking_out(self, spans: Sequence[Span], sizes: list[int]) -> Generator[None, None, None]:
-        """Remove the texts from spans that nothing else uses yet, and reduce `sizes` (bytes); in steps of one span."""
+        """Remove the texts from spans that nothing else uses yet, and reduce `sizes` (bytes).
+
+        In steps of some spans: of more than one only if they are small.
+        """
+        keys = self.keys
+        looked_through = 0
         for index, span in enumerate(spans):
-            if not span.attributes.keys().isdisjoint(self.keys):
-                sizes[index] -= self._take_out(span)
+            if span.attributes.keys().isdisjoint(keys):
+                continue
+            looked_through += sizes[index]
+            sizes[index] -= self._take_out(span)
+            if looked_through > _STEP_BYTES:
                 yield
+                looked_through = 0
 
     def of(self, scope: str, name: str, keys: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
         """Return the keys of such texts in spans of a shape, each with words of which a text that is kept has one."""
