@@ -42,6 +42,18 @@ def test_a_call_by_the_convention() -> None:
     assert (trajectory.agent, trajectory.conversation_id) == ("planner", "s-1")
 
 
+def test_the_creation_of_an_agent_is_no_run() -> None:
+    """OpenLLMetry writes a trace of one span whenever LangChain creates an agent."""
+    creation = {"gen_ai.operation.name": "create_agent", "gen_ai.agent.name": "assistant"}
+    made = span(1, "create_agent assistant", creation)
+
+    (alone,) = read(made)
+    (beside,) = read(RUN, span(2, "create_agent assistant", creation, parent=1))
+
+    assert not alone.recognised
+    assert (True, "planner") == (beside.recognised, beside.agent)
+
+
 def test_structured_attributes_need_no_parsing() -> None:
     """OTLP carries maps and lists; what is in them stays as it is, numbers in text too."""
     attributes = {

@@ -36,6 +36,8 @@ EXECUTE_TOOL: Final = "execute_tool"
 
 _HANDOFF_TARGET: Final = "gen_ai.agent.handoff.target.name"
 _HANDOFFS: Final = frozenset({"handoff", "agent_handoff"})
+_CREATION: Final = "create_agent"
+"""Says that an agent is there. Its runs have spans of their own, often in other traces."""
 _TOOL_SPAN: Final = f"{EXECUTE_TOOL} "
 
 _AGENT_FRAMEWORK: Final = "agent_framework"
@@ -90,6 +92,7 @@ class GenAi:
     """Everything that follows the GenAI semantic conventions: agent-framework, semantic-kernel, autogen and others.
 
     A span that says that one agent hands over to another is no tool call, even where it is written as `execute_tool`.
+    A span that creates an agent is not read: a trace without other spans is no run.
     Content is read from span attributes, or from span events where the instrumentation puts it there.
     """
 
@@ -120,6 +123,8 @@ class GenAi:
     def read(self, span: Span) -> Reading | None:
         attributes, is_log = span.attributes, span.is_log
         operation = content.text(attributes.get(OPERATION))
+        if operation == _CREATION:
+            return None
         is_call = operation == EXECUTE_TOOL or (OPERATION not in attributes and _is_unmarked_call(span))
         is_model = (is_log and not is_call) or operation in _MODEL_OPERATIONS
         is_workflow = operation == "invoke_workflow" and not is_log
