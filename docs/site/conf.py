@@ -22,7 +22,15 @@ html_title = f"spanscore {version}"
 language = "en"
 
 extensions = ["myst_parser"]
-include_patterns = ["*.md", "docs/**.md", "deploy/**.md", "bench/*.md", "fast/*.md", "tests/corpus/*.md"]
+include_patterns = [
+    "*.md",
+    "docs/**.md",
+    "deploy/**.md",
+    "bench/*.md",
+    "fast/*.md",
+    "examples/*.md",
+    "tests/corpus/*.md",
+]
 exclude_patterns = [".venv", "build", "dist", "docs/site"]
 root_doc = "docs/README"
 source_suffix = {".md": "markdown"}
