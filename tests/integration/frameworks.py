@@ -21,6 +21,8 @@ class Framework:
     """An agent framework."""
 
     name: str
+    environment_name: str
+    """The directory of its environment."""
     error: str
     """How its spans tell of the tool that fails."""
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -31,12 +33,13 @@ class Framework:
     @property
     def bin(self) -> Path:
         """The programs of its environment."""
-        return ENVIRONMENTS / self.name / "bin"
+        return ENVIRONMENTS / self.environment_name / "bin"
 
 
 FRAMEWORKS = (
     Framework(
         name="google_adk",
+        environment_name="google-adk",
         error="TOOL_ERROR",
         environment={
             "OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental",
@@ -46,18 +49,25 @@ FRAMEWORKS = (
     ),
     Framework(
         name="langgraph",
+        environment_name="langgraph-openllmetry",
         error="GatewayError: payment gateway timed out",
         hiding={"TRACELOOP_TRACE_CONTENT": "false"},
     ),
     Framework(
         name="openai_agents",
+        environment_name="openai-agents",
         error="Error running tool (non-fatal): "
         "{'tool_name': 'issue_refund', 'error': 'Tool execution failed. Error details are redacted.'}",
         hiding={"OPENINFERENCE_HIDE_INPUTS": "true", "OPENINFERENCE_HIDE_OUTPUTS": "true"},
     ),
-    Framework(name="pydantic_ai", error="pydantic_ai.exceptions.ToolRetryError: payment gateway timed out"),
+    Framework(
+        name="pydantic_ai",
+        environment_name="pydantic-ai",
+        error="pydantic_ai.exceptions.ToolRetryError: payment gateway timed out",
+    ),
     Framework(
         name="strands",
+        environment_name="strands",
         error="refunds.GatewayError: payment gateway timed out",
         # It does this itself, and so would `opentelemetry-instrument`.
         environment={"OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": "threading"},
