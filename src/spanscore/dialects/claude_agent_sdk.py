@@ -47,12 +47,7 @@ class ClaudeAgentSdk:
         call = openinference.call(span)
         agent = content.text(content.field(call.arguments, "subagent_type")) if call.name in _SUBAGENTS else None
         return Reading(
-            call=replace(
-                call,
-                result=messages.told(call.result),
-                state=_state(span),
-                refusal="shown" if call.error is None else "hidden",
-            ),
+            call=replace(call, result=messages.told(call.result), state=_state(span)),
             is_agent=True if agent else None,
             agent=agent,
         )
