@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from dialects.spans import START_NS, calls, event, exception, span, told_to_wait
+from dialects.spans import START_NS, calls, event, exception, read, span, told_to_wait
 from spanscore.model import Span, SpanEvent, StatusCode
 
 STRANDS: Final = "strands.telemetry.tracer"
@@ -315,3 +315,64 @@ def test_a_step_of_a_workflow_that_waits_for_an_event_is_no_pause() -> None:
     raised = exception("workflows.runtime.types.results.WaitingForEvent", "")
     step = span(1, "step", {"openinference.span.kind": "CHAIN"}, events=(raised,))
     assert told_to_wait(step) == ()
+
+
+class TestContentOff:
+    """What content alone shows is neither passed nor failed."""
+
+    def test_a_run_whose_last_answer_was_executed_in_part_may_pause(self) -> None:
+        """It asks for several calls, or the run has reached its limit."""
+        root = operation(1, "invoke_agent", {"gen_ai.response.finish_reasons": ["tool-calls"]}, scope="gen_ai")
+        asked = operation(2, "chat", {"gen_ai.response.finish_reasons": ["tool-calls"]}, parent=1, scope="gen_ai")
+        done = operation(3, "execute_tool", {"gen_ai.tool.name": "lookup"}, parent=1, scope="gen_ai")
+        (run,) = read(whole(root), asked, done)
+        assert (run.completeness.may_pause, run.completeness.paused, run.completeness.complete) == (True, (), False)
+
+    @pytest.mark.parametrize(("output", "may"), [({}, True), ({"output.value": "done"}, False)])
+    def test_a_run_of_agno_may_pause_if_its_result_is_hidden(self, output: dict[str, str], may: bool) -> None:  # noqa: FBT001
+        """Its agent has tools."""
+        held = {"openinference.span.kind": "AGENT", "agno.tools": "['refund']", **output}
+        agno = "openinference.instrumentation.agno"
+        model = span(2, "OpenAIChat.invoke", {"openinference.span.kind": "LLM"}, parent=1, scope=agno)
+        (run,) = read(whole(span(1, "shop.run", held, scope=agno)), model)
+        assert run.completeness.may_pause is may
+
+    def test_a_trace_without_a_call_may_continue_after_a_refused_one(self) -> None:
+        """If the messages of its first model are hidden."""
+        root = operation(1, "invoke_agent", {"gen_ai.agent.name": "shop"}, scope="gen_ai")
+        user = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "hi"}]}])
+        for held, may in (({}, True), ({"gen_ai.input.messages": user}, False)):
+            (run,) = read(root, operation(2, "chat", held, parent=1, scope="gen_ai"))
+            assert (run.completeness.may_continue, run.completeness.complete) == (may, True)
+
+    def test_a_failed_call_of_the_claude_agent_sdk_may_have_been_refused(self) -> None:
+        """In a person's own words."""
+        named = {"openinference.span.kind": "TOOL", "tool.name": "refund"}
+        failed = span(2, "refund", named, parent=1, scope=CLAUDE, status_code=2, status_message="not today")
+        run = span(1, "ClaudeAgent.query", {"openinference.span.kind": "AGENT"}, scope=CLAUDE)
+        assert [(each.error, each.may_be_refused) for each in calls(run, failed)] == [("not today", True)]
+
+    def test_the_last_tool_of_adk_without_a_result_waits_unless_a_model_is_asked_after_it(self) -> None:
+        """A tool of ADK itself asks nobody."""
+        adk = "gcp.vertex.agent"
+        root = operation(1, "invoke_agent", {"gen_ai.agent.name": "shop"}, scope=adk)
+        asked = operation(2, "generate_content", {"gen_ai.agent.name": "shop"}, parent=1, scope=adk)
+
+        def tool(name: str) -> Span:
+            return operation(4, "execute_tool", {"gen_ai.tool.name": name}, parent=1, scope=adk)
+
+        assert names(root, asked, tool("refund")) == []
+        assert names(root, asked, tool("transfer_to_agent")) == ["transfer_to_agent"]
+        later = operation(6, "generate_content", {"gen_ai.agent.name": "shop"}, parent=1, scope=adk)
+        assert names(root, asked, tool("refund"), later) == ["refund"]
+
+    def test_a_call_of_llama_index_without_a_second_span_waits_or_has_failed(self) -> None:
+        """Under OpenLLMetry; a call with one has succeeded."""
+        llama = "opentelemetry.instrumentation.llamaindex"
+        held = {"traceloop.span.kind": "task", "tool.name": "refund", "tool.arguments": "{}"}
+        step = span(2, "BaseWorkflowAgent.task", held, parent=1, scope=llama)
+        inner = span(3, "FunctionTool.task", {"traceloop.span.kind": "task"}, parent=2, scope=llama)
+        root = span(1, "FunctionAgent.workflow", {"traceloop.span.kind": "workflow"}, scope=llama)
+        (alone,), (with_inner,) = calls(root, step), calls(root, step, inner)
+        assert (alone.may_be_refused, alone.may_have_failed) == (True, True)
+        assert (with_inner.may_be_refused, with_inner.may_have_failed) == (False, False)

@@ -73,3 +73,42 @@ def test_answers_from_elsewhere_are_waited_for() -> None:
 
     assert ([False, True], 2) == (done, len(woken))
     assert Skipped(BEFORE_SHIPPING) == answer.result(0)
+
+
+def times(count: int) -> Callable[[Trajectory], Outcome]:
+    """Return an evaluation that passes if the refund was called so often."""
+    return lambda run: Score(1.0, passed=run.names.count("issue_refund") == count)
+
+
+def healthy(run: Trajectory) -> Outcome:
+    """Return an evaluation that passes if no call failed."""
+    return Score(1.0, passed=all(call.error is None for call in run.calls))
+
+
+DOUBTED = ToolCall(name="issue_refund", may_be_refused=True)
+NOT_TOLD = "whether issue_refund was made cannot be told"
+
+
+@pytest.mark.parametrize(
+    ("calls", "evaluate", "expected"),
+    [
+        ((SHIP, DOUBTED), forbidden("issue_refund"), NOT_TOLD),
+        ((SHIP, DOUBTED), forbidden("ship"), False),
+        ((SHIP, DOUBTED), required("ship"), True),
+        ((DOUBTED, DOUBTED), times(1), NOT_TOLD),
+        ((DOUBTED,) * 5, times(1), NOT_TOLD),
+        ((DOUBTED,) * 5, times(4), NOT_TOLD),
+        ((DOUBTED,) * 5, required("ship"), False),
+        ((ToolCall(name="ship", may_have_failed=True),), healthy, "whether ship failed cannot be told"),
+        ((ToolCall(name="ship", may_have_failed=True),), required("ship"), True),
+    ],
+)
+def test_a_call_that_content_would_decide_must_not_matter(
+    calls: tuple[ToolCall, ...],
+    evaluate: Callable[[Trajectory], Outcome],
+    expected: bool | str,  # noqa: FBT001 - the label, or the reason
+) -> None:
+    """Each of several such calls may have been refused by itself."""
+    outcome = with_doubts(Trajectory(calls=calls), evaluate)
+
+    assert expected == (outcome.reason if isinstance(outcome, Skipped) else outcome.passed)  # type: ignore[union-attr]

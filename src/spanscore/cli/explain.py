@@ -146,6 +146,8 @@ def _without_spans(report: Report, explanation: Explanation) -> Iterator[str]:
         if call.span_id is None:
             where = "was made before the pause" if call.restored else "has no span of its own"
             yield f"  call {number} {where}: {_call(call, content=report.tool_content)}"
+        elif call.may_be_refused:
+            yield f"  call {number} may have been refused, or wait: only content that is not recorded shows that"
     for call in report.trajectory.uncertain:
         yield f"  nothing shows whether it was made before the pause: {_call(call, content=report.tool_content)}"
     for what, not_made in (("waits", explanation.waits), ("was refused", explanation.refused)):
@@ -222,6 +224,7 @@ def _missing(report: Report) -> str:
         *([f"the run {printable(pause(seen.paused))}"] if seen.paused else []),
         *(["the run continues after a pause"] if seen.resumed else []),
         *(["its earlier calls are in another trace"] if seen.begin_unseen else []),
+        *(["content would show whether it pauses"] if seen.may_pause else []),
         *([f"earlier calls of {printable(named(seen.uncertain))} are uncertain"] if seen.uncertain else []),
         *(["cut off by a limit"] if seen.truncated else []),
         *([] if seen.arguments_recorded else ["arguments are not all recorded"]),

@@ -45,6 +45,12 @@ CallState: TypeAlias = Literal["made", "waits", "refused", "uncertain"]
 A call that `waits` for an approval or an answer, and one that was `refused`, are no calls of the run and have not
 failed. A call is `uncertain` if the end of its span does not show whether it was made."""
 
+RefusalSign: TypeAlias = Literal["shown", "hidden", "hidden at start"]
+"""Whether a span would show that its call was refused.
+
+It is `hidden` if only content shows a refusal and the span does not record it; `hidden at start` if, besides, the
+framework writes the span of a refused call only where a run continues: before any request to a model."""
+
 
 @value
 class CallReading:
@@ -73,6 +79,11 @@ class CallReading:
     """The kind of tool, such as `function`, if the span records it."""
     state: CallState = "made"
     """Whether the call was made. A requested call that was not executed is not thereby a call that waits."""
+    refusal: RefusalSign = "shown"
+    """Whether a refusal would show. If it is hidden, evaluators count only if they agree with and without the call."""
+    may_have_failed: bool = False
+    """Whether only content that the span does not record shows a failure. Evaluators count only if it makes no
+    difference."""
 
 
 @value
@@ -132,6 +143,12 @@ class Reading:
     answer asks for tools that are siblings of its span. The calls of the last answer without a result wait."""
     resumes: bool = False
     """The span says that the run continues after a pause with it."""
+    may_wait: bool = False
+    """The span is an agent's own run, and only content that it does not record shows whether the run waits."""
+    refuses_silently: bool = False
+    """The span is of a framework that leaves no span of a refused call: only the messages of the next model show it."""
+    leaves_out_calls: bool = False
+    """The span is a request to a model, and its messages are recorded without the calls in them."""
     content_elsewhere: bool = False
     """The span refers to messages, arguments or results that are kept outside the telemetry."""
     of_span: Attributes = field(default_factory=dict)

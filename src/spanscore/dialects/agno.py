@@ -17,6 +17,9 @@ _PRINTED: Final = re.compile(r"status='(success|failure)' result=(.*) error=(.*?
 
 _PAUSED: Final = ("I have tools to execute, but ", "Team run paused.")
 """Beginnings of the result that Agno gives a run that waits."""
+_REDACTED: Final = "__REDACTED__"
+_MAY_HAVE_TOOLS: Final = ("agno.tools", "agno.team")
+"""Attributes that OpenInference writes for an agent with tools, and for a team."""
 _CONTINUED: Final = (".continue_run", ".acontinue_run")
 
 
@@ -31,7 +34,7 @@ class Agno:
 
     precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=frozenset({"openinference.instrumentation.agno", "opentelemetry.instrumentation.agno"}))
-    reads = openinference.READS | openllmetry.READS | {"tool.parameters"}
+    reads = openinference.READS | openllmetry.READS | {"tool.parameters", *_MAY_HAVE_TOOLS}
 
     def read(self, span: Span) -> Reading | None:
         kind = span.attributes.get(openllmetry.KIND)
@@ -40,7 +43,9 @@ class Agno:
         if kind == "agent" or span.attributes.get(openinference.KIND) == "AGENT":
             said = content.first_text(span.attributes, (openllmetry.ENTITY_OUTPUT, openinference.OUTPUT)) or ""
             waits = (CallRequest(name=""),) if said.startswith(_PAUSED) else ()
-            return Reading(waits=waits, resumes=span.name.endswith(_CONTINUED))
+            has_tools = kind == "agent" or any(key in span.attributes for key in _MAY_HAVE_TOOLS)
+            may_wait = has_tools and said in {"", _REDACTED}
+            return Reading(waits=waits, may_wait=may_wait, resumes=span.name.endswith(_CONTINUED))
         if span.attributes.get(openinference.KIND) != "TOOL":
             return None
         call = openinference.call(span)

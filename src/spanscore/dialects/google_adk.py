@@ -31,6 +31,9 @@ _JAVA_ID: Final = "gen_ai.tool_call.id"
 _NOT_SPECIFIED: Final = "<not specified>"
 _JAVA_RAISED: Final = {"status": "error", "message": "An internal error occurred."}
 """The result that ADK for Java writes if a tool's function has thrown; it never has the exception."""
+_OWN_TOOLS: Final = frozenset({"transfer_to_agent", "exit_loop", "set_model_response", "finish_task"})
+_OWN_TYPES: Final = frozenset({"AgentTool", "TransferToAgentTool", "ExitLoopTool", "SetModelResponseTool"})
+"""Tools of ADK itself, which ask nobody. After some of them no model is asked."""
 _SCOPE: Final = "gcp.vertex.agent"
 _TOOL_SPAN: Final = "execute_tool "
 _FIRST_TOOL_SPAN: Final = re.compile(r"tool_call \[(.+)\]")
@@ -100,11 +103,17 @@ def _call(span: Span) -> CallReading:
     error = content.error(span)
     if error is None and result == _JAVA_RAISED:
         error = _JAVA_RAISED["message"]
+    name = content.text(attributes.get(gen_ai.TOOL_NAME)) or _name_in(span.name)
+    error = error or ("the tool raised" if not attributes else None)
+    is_hidden = content_off or result is NOT_RECORDED
+    may_ask = name not in _OWN_TOOLS and attributes.get(_TOOL_TYPE) not in _OWN_TYPES
     return CallReading(
-        name=content.text(attributes.get(gen_ai.TOOL_NAME)) or _name_in(span.name),
+        name=name,
         arguments=NOT_RECORDED if content_off else _arguments(span),
         result=NOT_RECORDED if content_off else _unwrapped(result),
-        error=error or ("the tool raised" if not attributes else None),
+        error=error,
+        state="uncertain" if is_hidden and may_ask and error is None else "made",
+        refusal="hidden at start" if is_hidden and may_ask and error is not None else "shown",
         error_type=content.error_type(span),
         call_id=content.identifier(attributes.get(gen_ai.CALL_ID)) or content.identifier(attributes.get(_JAVA_ID)),
     )

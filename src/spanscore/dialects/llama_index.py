@@ -22,7 +22,6 @@ STEP: Final = ".run_agent_step"
 _ANSWERED: Final = '{"response": {'
 """The beginning of the result of such a step, under OpenLLMetry."""
 _INNER_TOOL: Final = "FunctionTool.task"
-_CONTENT: Final = (openllmetry.ENTITY_INPUT, openllmetry.ENTITY_OUTPUT)
 
 
 class LlamaIndex:
@@ -49,8 +48,7 @@ class LlamaIndex:
             return Reading(call=_openinference(span), only_if_asked=span.name.endswith(".acall"))
         if _TOOL_ARGUMENTS in attributes and any(key in attributes for key in _TOOL_NAME):
             return Reading(call=_openllmetry(span), only_if_asked=True)
-        if span.name == _INNER_TOOL and any(key in attributes for key in _CONTENT):
-            # Without content a call that failed has no such span either: nothing tells it from one that waits.
+        if span.name == _INNER_TOOL:
             return Reading(call=CallReading(), part_of_call=True)
         agent, is_step = _agent(span), _is_step(span)
         return Reading(agent=agent, is_model=is_step) if agent or is_step else None
@@ -96,7 +94,8 @@ def _openllmetry(span: Span) -> CallReading:
         content.text(content.field(done, "tool_id")),
     )
     has_ended = openllmetry.ENTITY_OUTPUT in span.attributes or call.error is not None
-    return call if has_ended else replace(call, state="uncertain")
+    # Without content, a call that waits and one that failed lack the second span alike.
+    return call if has_ended else replace(call, state="uncertain", may_have_failed=True)
 
 
 def _call(span: Span, arguments: Recorded, output: Recorded, call_id: str | None) -> CallReading:

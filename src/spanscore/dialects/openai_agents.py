@@ -11,7 +11,7 @@ from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import gen_ai, openinference
 from spanscore.dialects._literals import printed
-from spanscore.model import JSON, NOT_RECORDED, Recorded, Span, StatusCode
+from spanscore.model import JSON, NOT_RECORDED, Attributes, Recorded, Span, StatusCode
 
 _PYTHON: Final = "openinference.instrumentation.openai_agents"
 _JAVASCRIPT: Final = "@arizeai/openinference-instrumentation-openai-agents"
@@ -20,6 +20,7 @@ _HANDOFF: Final = "handoff to "
 _REDACTED: Final = "__REDACTED__"
 _REFUSED: Final = ' was manually rejected by user."}'
 """The end of the message with which JavaScript fails a refused call; the beginning may be the person's own words."""
+_RESPONSE: Final = "resp_"
 _PRINTED: Final = ("{'", "ResponseFunctionToolCall(")
 
 
@@ -54,8 +55,18 @@ class OpenaiAgents:
             ends = _has_no_result(span)
             is_hidden = ends and attributes[openinference.INPUT] == _REDACTED
             waits = (CallRequest(name=""),) if is_hidden else ()
-            return Reading(is_agent=False, ends_asking=ends and not is_hidden, waits=waits, resumes=_continues(span))
-        return None
+            return Reading(
+                is_agent=False,
+                ends_asking=ends and not is_hidden,
+                waits=waits,
+                resumes=_continues(span),
+                refuses_silently=span.scope != _JAVASCRIPT,
+            )
+        if span.scope == _JAVASCRIPT:
+            return None
+        response_id = content.text(attributes.get(gen_ai.RESPONSE)) or ""
+        leaves_out = span.scope == _OTHERS[0] and response_id.startswith(_RESPONSE) and not _has_calls(attributes)
+        return Reading(refuses_silently=True, leaves_out_calls=leaves_out)
 
     def read_model(self, span: Span) -> ModelReading | None:
         told = content.decoded(span.attributes.get(gen_ai.OUTPUT))
@@ -69,11 +80,19 @@ def _call(span: Span, call: CallReading, result: str) -> CallReading | None:
     """
     if span.status_code == StatusCode.ERROR and span.status_message.endswith(_REFUSED):
         return replace(call, state="refused")
+    if span.scope == _JAVASCRIPT and span.status_code == StatusCode.ERROR and not span.status_message:
+        return replace(call, refusal="hidden at start")
     if span.scope == _JAVASCRIPT or result in span.attributes or call.error is not None:
         return None
     # With OpenInference's switch for the GenAI conventions the id stands there alone.
     call_id = call.call_id or content.text(span.attributes.get(gen_ai.CALL_ID))
     return replace(call, state="uncertain", call_id=call_id)
+
+
+def _has_calls(attributes: Attributes) -> bool:
+    """Return whether the messages to a model have calls: with the Responses API, some versions leave them out."""
+    sent = attributes.get(gen_ai.INPUT)
+    return isinstance(sent, str) and "tool_call" in sent
 
 
 def _has_no_result(span: Span) -> bool:

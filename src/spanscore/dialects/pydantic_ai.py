@@ -67,6 +67,8 @@ class PydanticAi:
             is_agent=True if agent is not None else None,
             agent=agent,
             waits=tuple(_unapproved(span) if agent is None else _deferred(span)),
+            may_wait=_leaves_calls(span) and not any(key in attributes for key in (gen_ai.OUTPUT, _EVENTS)),
+            refuses_silently=True,
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
@@ -113,7 +115,7 @@ def _deferred(span: Span) -> Iterator[CallRequest]:
 def _unapproved(span: Span) -> Iterator[CallRequest]:
     """Yield the calls of a model's answer that a run leaves to somebody else, unless they are executed afterwards."""
     parameters = span.attributes.get(_PARAMETERS)
-    if not isinstance(parameters, str) or not any(f'"{kind}"' in parameters for kind in _KINDS):
+    if not _leaves_calls(span):
         return
     tools = content.field(content.decoded(parameters), "function_tools")
     listed = tools if isinstance(tools, list) else []
@@ -121,6 +123,12 @@ def _unapproved(span: Span) -> Iterator[CallRequest]:
     told = content.decoded(content.first_text(span.attributes, (gen_ai.OUTPUT, _EVENTS)))
     said = told if gen_ai.OUTPUT in span.attributes else _named(told, "gen_ai.choice")
     yield from (request for request in messages.requests(said) if request.name in names)
+
+
+def _leaves_calls(span: Span) -> bool:
+    """Return whether a model could ask for calls that the run leaves to somebody else."""
+    parameters = span.attributes.get(_PARAMETERS)
+    return isinstance(parameters, str) and any(f'"{kind}"' in parameters for kind in _KINDS)
 
 
 def _output_tools(parameters: AttributeValue) -> dict[str, JSON]:

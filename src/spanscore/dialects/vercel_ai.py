@@ -88,6 +88,7 @@ class VercelAi:
             is_model=operation.endswith(_MODEL_STEPS),
             is_agent=True if operation in _RUNS else None,
             ends_asking=_ends_asking(span, operation),
+            refuses_silently=True,
             agent=content.text(attributes.get("ai.telemetry.functionId")),
             conversation_id=content.first_text(attributes, _CONVERSATION),
         )

@@ -149,6 +149,11 @@ class Trajectory:
         calls = (*self.calls[:place], *earlier, *self.calls[place:])
         return replace(self, calls=calls, completeness=self.completeness.of(calls))
 
+    def having_failed(self) -> Trajectory:
+        """Return the same if the calls of which content would show that had failed."""
+        calls = tuple(replace(call, error="error") if call.may_have_failed else call for call in self.calls)
+        return replace(self, calls=calls)
+
     def keeping(self, kept: Iterable[int]) -> Trajectory:
         """Return the same with these calls only, given by their indexes. Each knows its place in the run."""
         found = [(self.calls[index], self.calls[index].in_run(index)) for index in kept]
@@ -272,7 +277,8 @@ class Report:
             return f"continues after a pause; {named(seen.uncertain)} uncertain"
         if self.conversation is not None and self.conversation.continued:
             return "continues a finished conversation"
-        return "continues after a pause" if seen.begin_unseen else self.close_reason.value
+        of_part = "continues after a pause" if seen.begin_unseen else "may pause" if seen.may_pause else None
+        return of_part or self.close_reason.value
 
     def told(self, score: Score) -> str:
         """Return the explanation of a score of this report, with arguments and results only if they may be sent."""

@@ -47,13 +47,19 @@ class Completeness:
     """The run continues after a pause. Its earlier calls are restored, unless `begin_unseen`."""
     begin_unseen: bool = False
     """The run continues after a pause, and its earlier calls are in another trace."""
+    between_unseen: bool = False
+    """Of these earlier calls, some were made within a call of this trace, by a sub-agent."""
+    may_pause: bool = False
+    """The run may wait at its end: only content that is not recorded shows whether it does."""
+    may_continue: bool = False
+    """The run may continue after a refused call: only content that is not recorded shows that."""
     uncertain: tuple[str, ...] = ()
     """The tools of earlier calls of which nothing shows whether they were made before the pause."""
 
     @property
     def is_part(self) -> bool:
-        """Whether the trace is known to hold a part of the run only: it pauses, or earlier calls are not known."""
-        return self.begin_unseen or bool(self.paused or self.uncertain)
+        """Whether the trace may hold a part of the run only: it pauses or may pause, or earlier calls are unknown."""
+        return self.begin_unseen or self.may_pause or bool(self.paused or self.uncertain)
 
     @property
     def complete(self) -> bool:

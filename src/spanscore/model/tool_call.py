@@ -37,6 +37,10 @@ class ToolCall:
     restored: bool = False
     """Whether the call was made before a pause, in an earlier trace: a model of this trace was sent it with its result.
     It has no span and no times."""
+    may_be_refused: bool = field(default=False, compare=False)
+    """Whether the call may have been refused, or wait: only content that is not recorded shows that."""
+    may_have_failed: bool = field(default=False, compare=False)
+    """Whether only content that is not recorded shows whether the call failed."""
     place: int | None = field(default=None, compare=False, repr=False)
     """The index of the call in the run if calls before it are left out before evaluating; else None."""
 

@@ -127,6 +127,7 @@ def _tool_call(call: ToolCall, *, content: bool = True) -> dict[str, Any]:
         "end_unix_nano": call.end_ns,
         "agent": call.agent,
         **({"restored": True} if call.restored else {}),
+        **({"may_be_refused": True} if call.may_be_refused else {}),
     }
 
 

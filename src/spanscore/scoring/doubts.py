@@ -1,17 +1,22 @@
-"""Outcomes of a run of which some earlier calls are in doubt: an evaluator counts only where they make no difference.
+"""Outcomes of a run of which some calls are in doubt: an evaluator counts only where they make no difference.
 
 The first model of a trace that continues a run is sent the run's earlier calls. Of some, nothing shows whether they
-were made; others were refused by a person.
+were made; others were refused by a person. A call of this trace may have been refused if content, which would show
+that, is not recorded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
 from typing import Any, Final, Protocol, TypeAlias
 
 from spanscore.model import Failed, Outcome, Score, Skipped, ToolCall, Trajectory, named
 
 OUTCOMES: Final = (Score, Skipped, Failed)
+
+_MAX_DOUBTED: Final = 3
+"""So many calls that may have been refused are left out in each combination; of more, all, each, and all but each."""
 
 
 class PendingOutcome(Protocol):
@@ -38,16 +43,39 @@ def with_doubts(trajectory: Trajectory, evaluate: Callable[[Trajectory], Answer]
         evaluate: evaluates a trajectory, here or elsewhere.
     """
     certain = evaluate(trajectory)
-    if not (trajectory.uncertain or trajectory.refused):
+    doubted = [index for index, call in enumerate(trajectory.calls) if call.may_be_refused]
+    may_have_failed = any(call.may_have_failed for call in trajectory.calls)
+    if not (trajectory.uncertain or trajectory.refused or doubted or may_have_failed):
         return certain
     uncertain = evaluate(trajectory.having_made(trajectory.uncertain)) if trajectory.uncertain else certain
     refused = evaluate(trajectory.having_made(trajectory.refused)) if trajectory.refused else certain
-    answers = _Doubtful(trajectory, (certain, uncertain, refused))
+    without = [
+        evaluate(trajectory.keeping(index for index in range(len(trajectory.calls)) if index not in left_out))
+        for left_out in _left_out(doubted)
+    ]
+    failed = evaluate(trajectory.having_failed()) if may_have_failed else certain
+    answers = _Doubtful(trajectory, (certain, uncertain, refused, failed, *without))
     return answers.result() if answers.done() else answers
 
 
+def _left_out(doubted: Sequence[int]) -> Iterator[frozenset[int]]:
+    """Yield the calls that were refused, for each possibility that is looked at."""
+    if len(doubted) <= _MAX_DOUBTED:
+        for count in range(1, len(doubted) + 1):
+            yield from map(frozenset, combinations(doubted, count))
+        return
+    every = frozenset(doubted)
+    yield every
+    for index in doubted:
+        yield from (frozenset({index}), every - {index})
+
+
 class _Doubtful:
-    """The outcome of a run that was evaluated three times: as it is, with uncertain calls, and with refused ones."""
+    """The outcome of a run that was evaluated several times.
+
+    As it is, with uncertain calls, with refused ones, with failures that may have been, and without calls that may have
+    been refused.
+    """
 
     def __init__(self, trajectory: Trajectory, answers: Sequence[Answer]) -> None:
         self._trajectory: Final = trajectory
@@ -60,11 +88,17 @@ class _Doubtful:
         return all(answer.done() for answer in self._pending)
 
     def result(self, timeout: float | None = None, /) -> Outcome:
-        certain, uncertain, refused = (
+        certain, uncertain, refused, failed, *without = (
             answer if isinstance(answer, OUTCOMES) else answer.result(timeout) for answer in self._answers
         )
         if _label(certain) != _label(uncertain):
             return Skipped(f"whether {_tools(self._trajectory.uncertain)} was made before the pause cannot be told")
+        if any(_label(certain) != _label(each) for each in without):
+            doubted = [call for call in self._trajectory.calls if call.may_be_refused]
+            return Skipped(f"whether {_tools(doubted)} was made cannot be told")
+        if _label(certain) != _label(failed):
+            doubted = [call for call in self._trajectory.calls if call.may_have_failed]
+            return Skipped(f"whether {_tools(doubted)} failed cannot be told")
         if (_label(certain), _label(refused)) == (False, True):
             return Skipped(f"{_tools(self._trajectory.refused)} was refused")
         return certain

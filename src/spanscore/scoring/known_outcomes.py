@@ -19,6 +19,10 @@ MISSING: Final = (
 
 RESUMED: Final = "the run continues after a pause, and its earlier calls are in another trace"
 """Why a failure that earlier calls could mend is skipped."""
+MAY_PAUSE: Final = "whether the run pauses cannot be told, as content is not recorded"
+"""Why an evaluation is skipped that later calls of the run could change."""
+MAY_CONTINUE: Final = "whether the run continues after a refused call cannot be told, as content is not recorded"
+"""Why a failure of a run without a call is skipped that earlier calls could mend."""
 CONTINUED: Final = "the conversation continues one that was finished, and its earlier turns are no longer known"
 """Why a failure that earlier turns could mend is skipped."""
 FURTHER: Final = "further turns of the conversation may come"
@@ -41,8 +45,11 @@ def known_of_run(outcome: Outcome, trajectory: Trajectory, unseen: str = RESUMED
         return Skipped(lacks)
     if seen.paused and (outcome.passed or MendedBy.LATER in outcome.mended_by):
         return Skipped(f"the run {pause(seen.paused)}")
-    if seen.begin_unseen and not outcome.passed and MendedBy.EARLIER in outcome.mended_by:
-        return Skipped(unseen)
+    if seen.may_pause and (outcome.passed or MendedBy.LATER in outcome.mended_by):
+        return Skipped(MAY_PAUSE)
+    before = MendedBy.EARLIER | (MendedBy.BETWEEN if seen.between_unseen else MendedBy.NOTHING)
+    if (seen.begin_unseen or seen.may_continue) and not outcome.passed and before & outcome.mended_by:
+        return Skipped(unseen if seen.begin_unseen else MAY_CONTINUE)
     return outcome
 
 

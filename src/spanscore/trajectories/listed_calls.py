@@ -44,7 +44,19 @@ def executed_calls(
                 if withheld.state_of(request) is None
             ]
     in_order = _in_order(tree, ranks) if are_tied else calls
-    made = [(index, _tool_call(tree, index, calls[index])) for index in in_order if index not in withheld.spans]
+    made = [
+        (
+            index,
+            _tool_call(
+                tree,
+                index,
+                calls[index],
+                may_be_refused=index in withheld.doubted or _may_be_refused(tree, requested, index, calls[index]),
+            ),
+        )
+        for index in in_order
+        if index not in withheld.spans
+    ]
     return _with_asked(tree, made, asked) if asked else made
 
 
@@ -114,7 +126,18 @@ def _asked(tree: SpanTree, requested: Requested, index: int, request: CallReques
     )
 
 
-def _tool_call(tree: SpanTree, index: int, reading: CallReading) -> ToolCall:
+def _may_be_refused(tree: SpanTree, requested: Requested, index: int, reading: CallReading) -> bool:
+    """Return whether only content that is not recorded shows whether an executed call was refused."""
+    if reading.refusal == "shown" or reading.result is not NOT_RECORDED:
+        return False
+    if reading.refusal == "hidden":
+        return True
+    if not tree.single_requests:
+        return index == next(iter(tree.calls))  # no span shows when a model was asked
+    return (requested.resumption.before_ns(index) or 0) > 0
+
+
+def _tool_call(tree: SpanTree, index: int, reading: CallReading, *, may_be_refused: bool) -> ToolCall:
     span = tree.spans[index]
     return ToolCall(
         name=reading.name or UNNAMED,
@@ -129,4 +152,6 @@ def _tool_call(tree: SpanTree, index: int, reading: CallReading) -> ToolCall:
         agent=reading.agent or tree.agent_of(index),
         tool_type=reading.tool_type,
         sequence=reading.sequence,
+        may_be_refused=may_be_refused,
+        may_have_failed=reading.may_have_failed and reading.state == "uncertain",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any, Final
 
@@ -47,16 +48,22 @@ class PartsOfRuns:
             self._earlier_of.setdefault(run_of[each.model], []).append(each)
         continued = [each for each in self._earlier if each.is_resumed]
         self._resumed: Final = {run for each in continued for run in self._around(each.model)}
-        unseen = [*resumption.cut, *self._begun_unseen(listed, ranks, {each.below for each in continued})]
+        begun_unseen = list(self._begun_unseen(listed, ranks, {each.below for each in continued}))
+        unseen = [*resumption.cut, *begun_unseen]
         resuming = [index for index in tree.pauses if tree.readings[index].resumes]
         # A model has asked for a call that was refused before any model was asked here.
         resuming += refused if tree.models else []
         unseen += [index for index in resuming if not continued and self._begins(index)]
         self._unseen: Final = {run for index in unseen for run in self._around(index)}
+        within = (index for index in (*resumption.cut, *begun_unseen) if resumption.below[index] != NONE)
+        self._between_unseen: Final = {run for index in within for run in self._around(index)}
         self._paused: Final[dict[int, dict[str, None]]] = {}
         for index, name in withheld.waiting():
             for run in self._around(index):
                 self._paused.setdefault(run, {})[name] = None
+        self._may_pause: Final = {run for index in withheld.may_wait() for run in self._around(index)}
+        silent = self._possibly_continuing({run_of[index] for index, _ in listed})
+        self._may_continue: Final = silent | self._begun_doubtfully(listed)
         self._withheld: Final[dict[int, list[WithheldCall]]] = {}
         for index, name, state in withheld.told():
             self._withheld.setdefault(run_of[index], []).append(WithheldCall(name, state))
@@ -81,7 +88,17 @@ class PartsOfRuns:
             seen: the completeness of the trace.
             lost: the number of its calls whose span was lost.
         """
-        if not (lost or run in self._paused or run in self._resumed or run in self._unseen or run in self._earlier_of):
+        may_pause = run in self._may_pause and run not in self._paused
+        may_continue = run in self._may_continue and run not in self._unseen
+        if not (
+            lost
+            or run in self._paused
+            or run in self._resumed
+            or run in self._unseen
+            or run in self._earlier_of
+            or may_pause
+            or may_continue
+        ):
             return seen
         return replace(
             seen,
@@ -89,6 +106,9 @@ class PartsOfRuns:
             paused=tuple(self._paused.get(run, ())),
             resumed=run in self._resumed or run in self._unseen,
             begin_unseen=run in self._unseen,
+            between_unseen=run in self._between_unseen,
+            may_pause=may_pause,
+            may_continue=may_continue,
             uncertain=tuple(
                 dict.fromkeys(call.name for each in self._earlier_of.get(run, ()) for call in each.uncertain)
             ),
@@ -111,6 +131,30 @@ class PartsOfRuns:
             runs.add(self._run_of[index])
             index = self._tree.parents[self._run_of[index]]
         return runs
+
+    def _possibly_continuing(self, having_calls: AbstractSet[int]) -> set[int]:
+        """Return the runs without a call that may continue after a refused one: only hidden messages would show it."""
+        silent = {self._run_of[index] for index, each in enumerate(self._tree.readings) if each.refuses_silently}
+        silent -= having_calls | self._earlier_of.keys()
+        if not silent:
+            return silent
+        first: dict[int, int] = {}
+        for index in self._tree.models:
+            first.setdefault(self._run_of[index], index)
+        return {
+            run
+            for run, index in first.items()
+            if run in silent
+            and (self._tree.readings[index].leaves_out_calls or not self._tree.model_readings[index].history)
+        }
+
+    def _begun_doubtfully(self, listed: Sequence[tuple[int, ToolCall]]) -> set[int]:
+        """Return the runs that continue after a refused call if one of their calls was refused."""
+        return {
+            self._run_of[index]
+            for index, call in listed
+            if call.may_be_refused and self._tree.calls[index].refusal == "hidden at start"
+        }
 
     def _begins(self, index: int) -> bool:
         """Return whether no call and no model's span starts before a span."""

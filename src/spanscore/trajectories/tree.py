@@ -65,7 +65,7 @@ class SpanTree:
         self.agents: dict[int, str | None] = {}
         self.models: list[int] = []
         self.pauses: list[int] = []
-        """The spans that are no calls, and record that calls wait or were refused, or that the run continues."""
+        """The spans that are no calls, and show that calls wait, may wait or were refused, or that a run continues."""
         self.recognised = False
         """Whether a dialect recognises any of the spans."""
         self._workflow: str | None = None
@@ -100,6 +100,23 @@ class SpanTree:
         return {index: self.reader.read_model(self.spans[index]) for index in self.models}
 
     @cached_property
+    def single_requests(self) -> list[int]:
+        """The spans of models that show when a model was asked: not those of whole runs, with the calls below them."""
+        around: set[int] = set()
+        for index in self.calls:
+            outer = self.parents[index]
+            while outer != NONE and outer not in around:
+                around.add(outer)
+                outer = self.parents[outer]
+        return [index for index in self.models if index not in around or self._is_request(index)]
+
+    def _is_request(self, index: int) -> bool:
+        if index in self.agents:
+            return False
+        told = self.reader.read_model_call(self.spans[index])
+        return told is None or told.is_request is not False
+
+    @cached_property
     def is_step(self) -> bool:
         """Whether the trace is one step of a run whose other steps are separate traces.
 
@@ -118,7 +135,7 @@ class SpanTree:
             self.agents[index] = reading.agent
         if reading.is_model:
             self.models.append(index)
-        if reading.waits or reading.refused or reading.ends_asking or reading.resumes:
+        if reading.waits or reading.refused or reading.ends_asking or reading.resumes or reading.may_wait:
             self.pauses.append(index)
         if reading.is_workflow and not reading.is_agent:
             self._workflow = self._workflow or reading.agent or None

@@ -16,6 +16,8 @@ from spanscore.trajectories.requested import Requested
 from spanscore.trajectories.tree import NONE, SpanTree
 
 _UNNAMED: Final = CallRequest(name="")
+_CUT_NS: Final = 1_000_000
+"""Start times of JavaScript are cut to the millisecond: if a call and a model start in one, their order is unknown."""
 
 
 class _Asked(NamedTuple):
@@ -44,11 +46,14 @@ class Withheld:
         self._requested: Final = requested
         self.spans: Final[dict[int, CallState]] = {}
         """The state of each call that has a span and was not made, by the position of that span."""
+        self.doubted: Final[set[int]] = set()
+        """The positions of the calls of which only content that is not recorded shows whether they were made."""
         self.superseded: Final[set[int]] = set()
         """The positions of the calls that are executed once more afterwards."""
         self.calls: Final[dict[int, CallReading]] = {}
         """Calls of both kinds, with gaps filled from the model's requests."""
         self._asked: Final[dict[str, _Asked]] = {}
+        self._may_wait: Final = [index for index in tree.pauses if tree.readings[index].may_wait]
         self._executed_ids: Final = {call.call_id for call in calls.values()}
         if not tree.pauses and not may_block and all(call.state == "made" for call in calls.values()):
             return
@@ -97,6 +102,16 @@ class Withheld:
             if latest.get(self._tree.agent_of(index), -1) <= ends_ns[index]:
                 yield index, name
 
+    def may_wait(self) -> Iterator[int]:
+        """Yield the positions of the spans with which the run may pause, if content that is not recorded shows it.
+
+        If a model of any agent is asked afterwards, the run has gone on.
+        """
+        if self._may_wait:
+            latest_ns = max((self._tree.spans[index].start_ns for index in self._tree.models), default=-1)
+            ends_ns = self._ends(self._may_wait)
+            yield from (index for index in self._may_wait if latest_ns <= ends_ns[index])
+
     def _ends(self, pauses: Collection[int]) -> dict[int, int]:
         """Return the ends of spans, none before the start of a model below: JavaScript cuts starts to milliseconds."""
         spans = self._tree.spans
@@ -122,16 +137,38 @@ class Withheld:
 
     def _add_unfinished(self) -> None:
         """Add uncertain calls whose refusal a model was sent, or after which their agent called no model."""
-        latest_ns = {self._tree.agent_of(index): self._tree.spans[index].start_ns for index in self._tree.models}
+        spans, agent_of = self._tree.spans, self._tree.agent_of
+        models = self._tree.single_requests
+        latest_ns = {agent_of(index): spans[index].start_ns for index in models}
+        last = {agent_of(index): index for index in self._calls}
         for index, call in self._calls.items():
             if call.state != "uncertain":
                 continue
             state = self._requested.state_by_answer(call.call_id)
-            asked_ns = latest_ns.get(self._tree.agent_of(index))
+            asked_ns = latest_ns.get(agent_of(index))
+            start_ns = spans[index].start_ns
             if state is not None:
                 self.spans[index] = state
-            elif asked_ns is not None and asked_ns <= self._tree.spans[index].start_ns:
+            elif asked_ns is not None and (asked_ns < start_ns or (asked_ns == start_ns and asked_ns % _CUT_NS)):
                 self.spans[index] = "waits"
+            elif (
+                not models
+                and call.refusal == "shown"
+                and (call.may_have_failed or self._is_in_last_batch(index, last[agent_of(index)]))
+            ):
+                self._may_wait.append(index)
+                self.doubted.add(index)
+
+    def _is_in_last_batch(self, index: int, last: int) -> bool:
+        """Return whether a call may be of the last answer of a model that has no span.
+
+        A framework may write a span of all calls of an answer behind them, which is no call.
+        """
+        spans, readings = self._tree.spans, self._tree.readings
+        after_ns = spans[last].start_ns
+        return index == last or any(
+            reading.not_a_call and spans[each].start_ns >= after_ns for each, reading in enumerate(readings)
+        )
 
     def _add_named(self) -> None:
         """Add the calls that other spans name: the last execution without a result, else the model's request."""
@@ -207,10 +244,11 @@ class Withheld:
             found = below.get(index)
             if not readings[index].ends_asking:
                 found = found or beside.get(parents[index], [_UNNAMED])
-            elif (
-                index in asking and latest_ns.get(parents[asking[index]], 0) < self._tree.spans[asking[index]].start_ns
-            ):
-                found = found or [_UNNAMED]
+            elif index in asking and not found:
+                is_executed = latest_ns.get(parents[asking[index]], 0) >= self._tree.spans[asking[index]].start_ns
+                # If calls of this answer are executed, others may wait, or the run has reached its limit.
+                found = [] if is_executed else [_UNNAMED]
+                self._may_wait.extend([index] * is_executed)
             for request in found or ():
                 self._ask(request, "waits", index)
 
@@ -261,6 +299,7 @@ class Withheld:
             ):
                 self.superseded.add(index)
                 self.spans.pop(index, None)
+        self._may_wait[:] = [index for index in self._may_wait if index not in self.superseded]
         for key, told in list(self._asked.items()):
             if is_executed(told.request, told.since_ns):
                 del self._asked[key]

@@ -206,6 +206,9 @@ def _all_seen(seen: Sequence[Completeness], *, from_logs: bool, begin_unseen: bo
         resumed=seen[0].resumed,
         begin_unseen=begin_unseen,
         uncertain=seen[0].uncertain,
+        between_unseen=any(each.between_unseen for each in seen),
+        may_pause=seen[-1].may_pause,
+        may_continue=seen[0].may_continue,
     )
 
 
