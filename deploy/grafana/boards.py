@@ -12,7 +12,7 @@ from promql import RUN
 
 OVERVIEW: Final = "spanscore-overview"
 EVALUATOR: Final = "spanscore-evaluator"
-FIRING: Final = 'ALERTS{alertstate="firing",alertname=~"Agent.*|FailReason.*|Tool.*|Spanscore.*"}'
+FIRING: Final = 'ALERTS{alertstate="firing",alertname=~"Agent.*|FailReason.*|Monitor.*|Tool.*|Spanscore.*"}'
 
 JAEGER_PAGE: Final = "http://localhost:16686"
 """Where a viewer's browser finds Jaeger, unless the board is told otherwise."""

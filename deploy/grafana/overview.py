@@ -9,11 +9,12 @@ from grafana_foundation_sdk.builders import dashboard, table
 import itself
 import tools
 from boards import EVALUATOR, FIRING, NONE_FAILED, OVERVIEW, board, link
-from looks import ALL, OUTCOME, RED, SHARE, Says, totals
+from looks import ALL, OUTCOME, RATIO, RED, SHARE, Says, totals
 from panels import Query, bars, distribution, failures, history, lines, number
 from promql import (
     DECIDED,
     EVALUATION,
+    EVERYTHING,
     FAILED,
     PASSED,
     RANKED,
@@ -40,6 +41,9 @@ _REASON: Final = "spanscore_fail_reason"
 _IN_SERVICE: Final = f"service_name, {_AGENT}"
 _PAIR: Final = f"{_AGENT}, gen_ai_evaluation_name"
 
+_SERIES: Final = "spanscore_monitor, spanscore_monitor_series"
+_IN_SERIES: Final = "{{spanscore_monitor}} · {{spanscore_monitor_series}}"
+
 _NO_RUNS: Final = "No run was scored in this time range. Send spans, or widen the range."
 _NO_EVALUATIONS: Final = "No evaluation of the chosen ones in this time range. Send spans, or widen the range."
 
@@ -50,6 +54,7 @@ def overview() -> dashboard.Dashboard:
     made.with_row(dashboard.Row("Runs"))
     _numbers(made)
     _runs(made)
+    _monitors(made)
     _traces(made)
     _worst(made)
     _scores(made)
@@ -106,6 +111,21 @@ def _runs(made: dashboard.Dashboard) -> None:
     )
     paused, continued = step("spanscore_runs_paused_total", RUN), step("spanscore_runs_resumed_total", RUN)
     made.with_panel(bars(said, ("paused", paused), ("continued", continued)).span(24))
+
+
+def _monitors(made: dashboard.Dashboard) -> None:
+    made.with_row(dashboard.Row("Monitors"))
+    nothing = "No monitor has counted a run. Monitors are in the configuration of spanscore, under monitors."
+    most = f"topk(10, max by ({_SERIES}) (spanscore_monitor_evidence @ end()))"
+    evidence: Query = (_IN_SERIES, of(f"max by ({_SERIES}) (spanscore_monitor_evidence)", _SERIES, most))
+    said = Says("Evidence", "At 0 there is an alarm, at -1 a tenth of the evidence for it. The ten highest.", nothing)
+    made.with_panel(lines(said, evidence, unit=RATIO))
+    bad, counted = "spanscore_monitor_runs_bad_total", "spanscore_monitor_runs_total"
+    share_of_bad = share(
+        increase(bad, EVERYTHING, _SERIES, "$window"), increase(counted, EVERYTHING, _SERIES, "$window")
+    )
+    said = Says("Failing runs of monitors", "Their share of the runs that the monitor counted.", nothing)
+    made.with_panel(lines(said, (_IN_SERIES, of(share_of_bad, _SERIES, most)), unit=SHARE))
 
 
 def _traces(made: dashboard.Dashboard) -> None:

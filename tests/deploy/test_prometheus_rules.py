@@ -97,7 +97,14 @@ def test_alerts_name_panels_and_boards_that_are_there() -> None:
     named = {kind: set(re.findall(rf'{kind} "([^"]+)"', told)) for kind in ("panel", "board")}
 
     assert (
-        {"Errors of tools", "Failing runs by reason", "Loops", "Runs that wait for approval", "Traces of failing runs"}
+        {
+            "Errors of tools",
+            "Failing runs by reason",
+            "Failing runs of monitors",
+            "Loops",
+            "Runs that wait for approval",
+            "Traces of failing runs",
+        }
         == named["panel"] & panels
         == named["panel"]
     )

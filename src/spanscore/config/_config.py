@@ -13,6 +13,7 @@ from spanscore.config._check import check
 from spanscore.config._dialects_section import DIALECTS, build_dialects
 from spanscore.config._entries import build_entries
 from spanscore.config._models import construct, given
+from spanscore.config._monitor_problems import monitor_problems
 from spanscore.config._nodes import Node, Place, Problem, dotted
 from spanscore.config._nodes import Path as KeyPath
 from spanscore.config._plugged import document_for
@@ -31,6 +32,7 @@ from spanscore.config._yaml import MAX_BYTES, place_in, read
 from spanscore.contracts import Dialect
 from spanscore.contracts.settings import Secret
 from spanscore.errors import ConfigError, InputError
+from spanscore.monitors.settings import MonitorSettings
 from spanscore.scoring.conversations.settings import ConversationSettings
 from spanscore.scoring.pipeline import EvaluatorEntry
 from spanscore.storage.settings import CAN_STORE, StorageSettings
@@ -66,6 +68,8 @@ class Config:
     storage: StorageSettings
     conversations: ConversationSettings | None
     """None where the file has no such section."""
+    monitors: Mapping[str, MonitorSettings]
+    """The monitors in the file, by name."""
     exporters: Mapping[str, Any]
     """The settings of the exporters in the file, by name, in the order of the file."""
     metrics: Metrics
@@ -265,6 +269,7 @@ def loads(text: str, source: str, directory: Path, environment: Mapping[str, str
     if not isinstance(document, list) and document.content.mask:
         known = [each for each in dialects if not isinstance(each, Problem)]
         problems += _mask_problems(document.content.mask, wanted_attributes(known, model_calls=True).patterns, root)
+    problems += monitor_problems(root)
     problems = list(first_causes(problems, unread, root))
     if isinstance(document, list) or problems:
         raise one_error(problems, source)
@@ -275,6 +280,7 @@ def loads(text: str, source: str, directory: Path, environment: Mapping[str, str
         traces=document.traces,
         storage=document.storage,
         conversations=document.conversations,
+        monitors=document.monitors,
         exporters=_listed(document, root, "exporters"),
         metrics=document.metrics,
         annotate=document.annotate or "child_span",

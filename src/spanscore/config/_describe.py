@@ -130,7 +130,7 @@ def _words(schema: Schema, definitions: Schema) -> str:
 
 def _example(schema: Schema, definitions: Schema) -> Any:
     """Return a short value that a schema allows."""
-    schema = _resolved(schema, definitions)
+    schema = schema if "examples" in schema else _resolved(schema, definitions)
     if "examples" in schema or "enum" in schema:
         return schema.get("examples", schema.get("enum"))[0]
     if "anyOf" in schema:

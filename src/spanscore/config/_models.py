@@ -155,10 +155,20 @@ class _Text:
             text = core_schema.custom_error_schema(
                 text, custom_error_type=self.written.error, custom_error_message="must be text"
             )
-        return core_schema.no_info_after_validator_function(self.written.read, text)
+        read = core_schema.no_info_after_validator_function(self.written.read, text)
+        if not self.written.or_number:
+            return read
+        return core_schema.union_schema(
+            [read, core_schema.float_schema(strict=True)],
+            custom_error_type=self.written.error,
+            custom_error_message="must be text or a number",
+        )
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         pattern = {"pattern": f"^{self.written.pattern}$"} if self.written.pattern else {}
+        if self.written.or_number:
+            either = [{"type": "string", **pattern}, {"type": "number", "minimum": 0, "maximum": 1}]
+            return {"anyOf": either, "examples": [self.written.example]}
         return {"type": "string", **pattern, **({"examples": [self.written.example]} if self.written.example else {})}
 
 

@@ -6,8 +6,9 @@ import dataclasses
 import logging
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache, partial
-from typing import Any, Final, TypeAlias, get_args
+from typing import Annotated, Any, Final, TypeAlias, get_args
 
+from annotated_types import MaxLen
 from pydantic import Field, create_model
 from pydantic.errors import PydanticUserError
 
@@ -19,7 +20,9 @@ from spanscore.config._parameters import evaluator_type
 from spanscore.config._section import Section
 from spanscore.config._sections import Dialects, Document, Page
 from spanscore.contracts.plugins import Kind, find, is_built_in, names
+from spanscore.contracts.settings import Text
 from spanscore.errors import ConfigError, PluginError
+from spanscore.monitors.settings import MOST_MONITORS, MonitorSettings
 from spanscore.scoring.conversations.settings import ConversationSettings
 from spanscore.storage.settings import StorageSettings
 
@@ -119,6 +122,8 @@ def _plugins(usable: Collection[tuple[str, str]]) -> _Plugins:
 def _document(plugins: _Plugins) -> type[Document]:
     sections: dict[str, Any] = {key: (model, _like(key)) for key, model in _SETTINGS.items()}
     sections["conversations"] = (checkable(ConversationSettings) | None, None)
+    monitor: Any = checkable(MonitorSettings)
+    sections["monitors"] = (Annotated[Mapping[Text, monitor], MaxLen(MOST_MONITORS)], _like("monitors"))
     for key, named in plugins:
         keys: dict[str, Any] = {name: _key(key, name) if plugin else (Any, None) for name, plugin in named}
         section = create_model(key.capitalize(), __base__=Section, __doc__=_ABOUT[key], **keys)

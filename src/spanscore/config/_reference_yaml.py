@@ -6,8 +6,8 @@ Documentation starts with `# `. A key that is off, or has no default, starts wit
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
-from typing import Final, get_args
+from collections.abc import Iterator, Mapping
+from typing import Final, get_args, get_origin
 
 from spanscore.config._describe import COMMON, Description, Parameter, describe, parameters_of
 from spanscore.config._docstrings import docstring
@@ -18,6 +18,7 @@ from spanscore.config._sections import EvaluatorKeys
 _WIDTH: Final = 110
 _INDENT: Final = "  "
 _DEFAULT_TYPE: Final = "tool_call_trajectory"
+_ANY_NAME: Final = "NAME:"
 _DEFAULT_NAME: Final = "health"
 
 _TOP: Final = """\
@@ -59,11 +60,15 @@ def _key(owner: type[Section], key: Parameter, indent: str, *, is_off: bool) -> 
     if not items:
         yield from _leaf(key, indent, is_off=is_off)
         return
+    is_mapping = get_origin(hint) is Mapping
     yield from _comment(key.doc, indent)
     yield f"{indent}#{key.name}:"
-    yield f"{indent + _INDENT}#-"
+    yield f"{indent + _INDENT}#{_ANY_NAME if is_mapping else '-'}"
     for each in parameters_of(items[0]):
-        yield from _key(items[0], each, indent + 2 * _INDENT, is_off=True)
+        if is_mapping:
+            yield from _leaf(each, indent + 2 * _INDENT, is_off=True)
+        else:
+            yield from _key(items[0], each, indent + 2 * _INDENT, is_off=True)
 
 
 def _leaf(key: Parameter, indent: str, *, is_off: bool) -> Iterator[str]:

@@ -131,6 +131,9 @@ class Document(Section):
     """The evaluators: a name of your own for each, which becomes gen_ai.evaluation.name."""
     conversations: Any = None
     """The rule by which traces are turns of one conversation, for evaluators with `over: conversation`."""
+    monitors: Any = Field(default_factory=dict)
+    """The monitors, which raise an alarm in `serve` if runs fail more often than they may: a name of your own for each.
+    At most 50."""
     dialects: Any = Field(default_factory=Dialects)
     """The dialects, which read tool calls from spans."""
     exporters: Any = Field(default_factory=dict)

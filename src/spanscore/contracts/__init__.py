@@ -30,6 +30,7 @@ from spanscore.contracts.dialects import TellsModelCalls as TellsModelCalls
 from spanscore.contracts.dialects import TellsResults as TellsResults
 from spanscore.contracts.instruments.instrument import Instrument
 from spanscore.model import Outcome, Report, Trajectory
+from spanscore.model.alarms import MonitorAlarm
 
 ToolNames = Literal["exact", "sanitized", "canonical"]
 Namespaces = Literal["strip", "keep"]
@@ -179,6 +180,14 @@ class KnowsWhatItWrote(Protocol):
 
     def expect_repeats(self, trace_ids: Collection[bytes]) -> None:
         """Do not write the reports of these traces again that were written before."""
+
+
+@runtime_checkable
+class TakesAlarms(Protocol):
+    """An emitter that sends the alarms of monitors, too."""
+
+    def alarm(self, alarm: MonitorAlarm) -> None:
+        """Send that an alarm begins or ends."""
 
 
 @runtime_checkable

@@ -17,12 +17,13 @@ from urllib.parse import SplitResult, urlsplit
 from annotated_types import MinLen
 
 DURATION: Final = "a duration such as '500ms', '1m30s' or '24h'"
+SHARE: Final = "a share such as '5%' or 0.05"
 SIZE: Final = "a size such as '64MiB', '1GiB' or '10MB'"
 ENDPOINT: Final = "host:port, such as 'localhost:4317' or '[::1]:4317'"
 URL: Final = "a URL such as 'http://localhost:4318'"
 
-_SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-DURATION_PART: Final = r"(\d{1,12}(?:\.\d{1,9})?)(ns|us|µs|ms|s|m|h)"
+_SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+DURATION_PART: Final = r"(\d{1,12}(?:\.\d{1,9})?)(ns|us|µs|ms|s|m|h|d)"
 _BYTES: Final = {
     "B": 1,
     "KB": 10**3,
@@ -35,6 +36,7 @@ _BYTES: Final = {
     "TiB": 2**40,
 }
 _SIZE: Final = rf"(\d{{1,12}}(?:\.\d{{1,9}})?)\s?({'|'.join(_BYTES)})"
+_PERCENT: Final = r"(\d{1,3}(?:\.\d{1,9})?)\s?%"
 _PRINTABLE: Final = re.compile(r"[\x21-\x7e]+")
 _NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _PORT: Final = r"\d{1,5}"
@@ -65,6 +67,19 @@ def size_in_bytes(text: str) -> int:
         message = f"must be {SIZE}, not {text!r}{unit_hint(text, 'B', 'bytes')}"
         raise ValueError(message)
     return round(float(found[1]) * _BYTES[found[2]])
+
+
+def share(text: str) -> float:
+    """Return the share, from 0 to 1, in a percentage such as `5%`.
+
+    Raises:
+        ValueError: the text is no percentage.
+    """
+    found = re.fullmatch(_PERCENT, text, re.ASCII)
+    if found is None:
+        message = f"must be {SHARE}, not {text!r}"
+        raise ValueError(message)
+    return float(found[1]) / 100
 
 
 class Endpoint(NamedTuple):
@@ -183,6 +198,8 @@ class Written:
     example: str = ""
     write: Callable[[Any], str] = str
     """Returns the text again, to be shown."""
+    or_number: bool = False
+    """Whether the configuration may also have the value itself, a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +232,8 @@ Duration = Annotated[float, AS_DURATION]
 """Seconds, written as `2s`, `500ms` or `1m30s`."""
 Size = Annotated[int, Written(size_in_bytes, _SIZE, "not_a_size", "64MiB", _in_units(_BYTES, "GiB", "MiB", "KiB", "B"))]
 """Bytes, written as `64MiB`."""
+Share = Annotated[float, Written(share, _PERCENT, "not_a_share", "5%", lambda of: f"{of * 100:g}%", or_number=True)]
+"""A share from 0 to 1, written as `5%` or `0.05`."""
 ListenAddress = Annotated[Endpoint, Written(Endpoint.parse, _ENDPOINT, "not_an_endpoint", "localhost:4317")]
 """An address to listen on, written as `localhost:4317`."""
 Url = Annotated[str, Written(_url, r"https?://\S+", "not_a_url", "http://localhost:4318")]

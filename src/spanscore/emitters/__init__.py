@@ -2,4 +2,4 @@
 
 from typing import Final
 
-SHARED: Final = frozenset({"sending"})
+SHARED: Final = frozenset({"alarm_event", "sending"})

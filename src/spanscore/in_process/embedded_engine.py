@@ -61,6 +61,8 @@ def for_process(config: Config, *, root_takes_events: bool, delays: bool = True)
     """
     if config.receivers:
         _LOGGER.warning("spanscore: `receivers` has no effect inside an application; it is for `spanscore serve`")
+    if config.monitors:
+        _LOGGER.warning("spanscore: `monitors` has no effect inside an application; it is for `spanscore serve`")
     whole = config.for_process()
     if root_takes_events and "annotate" not in config.given:
         whole = replace(whole, annotate="root_event")

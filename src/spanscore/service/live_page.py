@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import Executor
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -36,11 +37,19 @@ class LivePage:
         recent: keeps the runs.
         pause_s: the page is made once in this time at most; in between, readers get the one that is there.
         trace_url: the address of a trace elsewhere, as configured.
+        alarms: returns the alarms of monitors in a sentence, or an empty text.
     """
 
-    def __init__(self, recent: RecentRuns, pause_s: float = PAUSE_S, trace_url: str | None = None) -> None:
+    def __init__(
+        self,
+        recent: RecentRuns,
+        pause_s: float = PAUSE_S,
+        trace_url: str | None = None,
+        alarms: Callable[[], str] | None = None,
+    ) -> None:
         self.recent: Final = recent
         self._trace_url: Final = trace_url
+        self._alarms: Final = alarms
         self.runs: Final = LiveRuns(recent, pause_s)
         """The same runs for programs."""
         self._page: Final = Renewed(recent, self._rendered, pause_s)
@@ -60,6 +69,8 @@ class LivePage:
         rows = table.rows()
         passed = "No run failed" if runs else "Waiting for runs"
         told = {"headline": failed_for(table, rows) if rows else passed, "sentence": _sentence(held)}
+        if self._alarms is not None and (alarms := self._alarms()):
+            told["sentence"] = f"{alarms} {told['sentence']}"
         live = {"last": held.last, "ids": [run.id for run in runs], **told}
         data = {"why": reasons_data(rows), "trace_url": self._trace_url, "live": live}
         values = {"title": "Live - spanscore", "verdict": "live", "reasons": [], "notes": [], **told}

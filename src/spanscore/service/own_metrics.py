@@ -8,6 +8,7 @@ from spanscore.contracts.instruments import own
 from spanscore.metrics.telemetry import Numbers, OwnTelemetry
 from spanscore.receivers.intake.requests import RequestCounts
 from spanscore.receivers.kafka import KafkaCounts
+from spanscore.service.live_monitors import LiveMonitors, log_share
 from spanscore.service.page_readers import PageReaders
 from spanscore.service.recent_runs import RecentRuns
 from spanscore.storage.storage import Storage
@@ -51,6 +52,17 @@ def show_pages(telemetry: OwnTelemetry, readers: PageReaders, recent: RecentRuns
     telemetry.observe(own.PAGE_CLIENTS_DROPPED, lambda: {(): readers.dropped})
     if recent is not None:
         telemetry.observe(own.PAGE_RUNS_SKIPPED, lambda: {(): recent.skipped})
+
+
+def show_monitors(telemetry: OwnTelemetry, monitors: LiveMonitors) -> None:
+    """Register the metrics of monitors."""
+    telemetry.observe(own.MONITOR_RUNS, lambda: {names: state.counted for names, state in monitors.states()})
+    telemetry.observe(own.MONITOR_RUNS_BAD, lambda: {names: state.bad for names, state in monitors.states()})
+    telemetry.observe(
+        own.MONITOR_EVIDENCE, lambda: {names: log_share(state.evidence) for names, state in monitors.states()}
+    )
+    telemetry.observe(own.MONITOR_ALARM, lambda: {names: int(state.is_alarm) for names, state in monitors.states()})
+    telemetry.observe(own.MONITOR_ALARMS, lambda: {names: state.alarms for names, state in monitors.states()})
 
 
 def _each(counts: Mapping[str, int]) -> Numbers:

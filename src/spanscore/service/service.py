@@ -17,6 +17,7 @@ from spanscore.config.outputs import outputs, serving
 from spanscore.contracts import Emitter, SendsInOrder
 from spanscore.emitters.sending.in_time import in_time
 from spanscore.metrics.telemetry import OwnTelemetry
+from spanscore.monitors.monitors import Monitors
 from spanscore.otlp.encoding import Encoding
 from spanscore.receivers.intake.admission import Admission
 from spanscore.receivers.intake.behind import Behind
@@ -32,9 +33,10 @@ from spanscore.service.config_changes import restart_keys
 from spanscore.service.health import Health
 from spanscore.service.kafka_partitions import KafkaPartitions
 from spanscore.service.listeners import Front, Listeners, check_target, largest_request
+from spanscore.service.live_monitors import LiveMonitors
 from spanscore.service.live_page import LivePage
 from spanscore.service.memory import request_memory
-from spanscore.service.own_metrics import show_kafka, show_pages, show_requests, show_storage
+from spanscore.service.own_metrics import show_kafka, show_monitors, show_pages, show_requests, show_storage
 from spanscore.service.page_readers import PageReaders
 from spanscore.service.recent_runs import RecentRuns
 from spanscore.storage.directory import Directory
@@ -47,6 +49,8 @@ CLOSE_S: Final = 10.0
 
 PAGE: Final = "page"
 """The name of the emitter that keeps runs for the page."""
+MONITORS: Final = "monitors"
+"""The name of the emitter that counts runs for monitors."""
 
 _AFTER_CLOSE_S: Final = 1.0
 
@@ -63,6 +67,7 @@ class Service:
         emitters: more emitters, by name, besides the configured ones.
         insecure: whether other machines may send without TLS and authentication, and read runs without a token.
         open_directory: opens the directory of the storage, and locks it.
+        clock: the time in seconds since the Unix epoch, by which monitors count runs in minutes.
 
     Raises:
         ConfigError: something in the configuration is not available.
@@ -76,6 +81,7 @@ class Service:
         *,
         insecure: bool = False,
         open_directory: Callable[[Path], Directory] = Directory,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         out = outputs(config, serving(config))
         onward = self._onward = out.onward
@@ -86,7 +92,13 @@ class Service:
         recent: RecentRuns | None = None
         if out.exposition is not None and config.page.runs:
             recent = sending[PAGE] = RecentRuns(config.page.runs)
-        self._page: Final = None if recent is None else LivePage(recent, trace_url=config.trace_url)
+        self._monitors: LiveMonitors | None = None
+        if config.monitors:
+            monitors = self._monitors = LiveMonitors(Monitors(config.monitors), sending.values(), clock)
+            sending[MONITORS] = monitors
+            show_monitors(telemetry, monitors)
+        alarms = None if self._monitors is None else self._monitors.headline
+        self._page: Final = None if recent is None else LivePage(recent, trace_url=config.trace_url, alarms=alarms)
         self._readers: Final = PageReaders()
         show_pages(telemetry, self._readers, recent)
         self._emitters: Final = tuple(sending.values())
@@ -192,6 +204,10 @@ class Service:
                 self._catching_up.result()
 
     async def _catch_up(self, listeners: Listeners) -> None:
+        if self._monitors is not None:
+            if self._durability is not None:
+                self._monitors.restore(self._durability)
+            self._monitors.start()
         if self._durability is not None:
             await self._durability.replay(self._intake)
         if self._kafka is not None:
@@ -241,9 +257,7 @@ class Service:
             await self._listeners.stop_receiving(grace_s)
         if self._kafka is not None:
             await self._kafka.rest()
-        self._live.stop()
-        if self._durability is not None:
-            self._durability.rest()
+        self._rest()
         # Not in the loop: connected clients, and requests for pages, are still answered.
         closed = await asyncio.to_thread(in_time, 2 * close_s + _AFTER_CLOSE_S, lambda: self._finish(close_s))
         if not closed:
@@ -256,6 +270,14 @@ class Service:
         if self._listeners is not None:
             await self._listeners.stop()
         self._admission.refusal_log.close()
+
+    def _rest(self) -> None:
+        """Have nothing more be done by the clock of the loop: another thread scores from now on."""
+        self._live.stop()
+        if self._monitors is not None:
+            self._monitors.rest()
+        if self._durability is not None:
+            self._durability.rest()
 
     def _finish(self, close_s: float) -> bool:
         """Score open traces, send the reports, and return whether all of them were sent."""

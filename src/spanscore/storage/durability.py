@@ -153,6 +153,22 @@ class Durability:
                         "storage: a finished conversation may be counted again after a restart: %s", error.strerror
                     )
 
+    def monitors(self) -> bytes | None:
+        """Return the stored state of monitors; None if there is none."""
+        return self._opened.monitors.read()
+
+    def keep_monitors(self, state: bytes) -> None:
+        """Store the state of monitors, in place of the last one."""
+        with self._lock:
+            if self._directory is None:
+                return
+            try:
+                self._opened.monitors.write(state)
+            except OSError as error:
+                _log.warning(
+                    "storage: the state of monitors cannot be written: %s", (error.strerror or str(error)).lower()
+                )
+
     def scored(self, trace_id: bytes) -> None:
         """Note that a trace is scored; it is kept. Of a run from Kafka that pauses nothing is stored: it is closed."""
         with self._lock:

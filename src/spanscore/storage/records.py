@@ -25,7 +25,7 @@ _REST: Final = struct.Struct("<IB3xQQQ")  # length of the body, kind, sequence, 
 _HEADER: Final = struct.Struct("<QIIB3xQQQ")
 RECORD_HEADER_SIZE: Final = _HEADER.size
 _RUN: Final = struct.Struct("<Q")
-_KIND: Final = re.compile(rb"[\x01-\x07]\0{3}")
+_KIND: Final = re.compile(rb"[\x01-\x08]\0{3}")
 _KIND_OFFSET: Final = _FRAME.size + 4
 _MOST_READ: Final = 8
 """No more checksums are computed than of so many times a file, whatever looks like a record in it."""
@@ -48,6 +48,8 @@ class Kind(enum.IntEnum):
     """A turn of a conversation."""
     FINISHED = 7
     """The ids of a finished conversation and of its turns."""
+    MONITORS = 8
+    """The state of monitors."""
 
 
 class FileHeader(NamedTuple):

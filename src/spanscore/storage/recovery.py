@@ -13,13 +13,16 @@ from spanscore.storage import records
 from spanscore.storage.closed_log import CLOSED, ClosedFile
 from spanscore.storage.compaction import UNFINISHED
 from spanscore.storage.directory import Files, StorageError
+from spanscore.storage.monitors_file import MONITORS
 from spanscore.storage.records import FILE_HEADER_SIZE, RECORD_HEADER_SIZE, Kind, Scan, UnknownVersion, scan
 from spanscore.storage.request_log import REQUESTS
 from spanscore.storage.turn_log import FINISHED, TURNS
 
 _ENDED: Final = ".ended"
 """The end of the name of a note that earlier versions left, and that means nothing any more."""
-_NAME: Final = re.compile(rf"([0-9a-f]{{16}})({'|'.join(map(re.escape, (REQUESTS, CLOSED, TURNS, FINISHED, _ENDED)))})")
+_NAME: Final = re.compile(
+    rf"([0-9a-f]{{16}})({'|'.join(map(re.escape, (REQUESTS, CLOSED, TURNS, FINISHED, MONITORS, _ENDED)))})"
+)
 
 _NO_FILE: Final = frozenset({errno.ELOOP, errno.EINVAL, errno.ENXIO})
 """Why links, pipes and directories, and sockets, are not read."""

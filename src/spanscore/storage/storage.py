@@ -16,6 +16,7 @@ from spanscore.storage.compaction import UNFINISHED, Compacted, Narrow, compact
 from spanscore.storage.directory import Files, StorageError
 from spanscore.storage.earlier import Earlier
 from spanscore.storage.log_file import Disk
+from spanscore.storage.monitors_file import MonitorsFile
 from spanscore.storage.records import RECORD_HEADER_SIZE, Kind
 from spanscore.storage.recovery import find
 from spanscore.storage.request_log import RequestLocation, RequestLog, Segment
@@ -82,6 +83,7 @@ class Storage:
         self._closed: Final = ClosedLog(self._disk, min(settings.remember, most), most)
         self.turns: Final = TurnLog(self._disk, min(settings.remember, most))
         """The stored turns of conversations."""
+        self.monitors: Final = MonitorsFile(self._disk)
         self.earlier: Final = Earlier(files, found, self.requests, self._closed, self.turns)
         """The data of earlier processes."""
         self.pauses_given_up = 0

@@ -55,6 +55,9 @@ QUEUE: Final = "spanscore.queue"
 EMITTER: Final = "spanscore.emitter"
 DECODER: Final = "spanscore.decoder"
 DIALECT: Final = "spanscore.dialect"
+MONITOR: Final = "spanscore.monitor"
+MONITOR_SERIES: Final = "spanscore.monitor.series"
+"""The values of the attributes in `by`, with ` / ` between them: labels stay the same, whatever `by` is."""
 ERROR_TYPE: Final = "error.type"
 
 _TENTHS: Final = tuple(step / 10 for step in range(1, 11))

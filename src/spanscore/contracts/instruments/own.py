@@ -12,6 +12,8 @@ from spanscore.contracts.instruments.instrument import (
     EMITTER,
     ERROR_TYPE,
     EVALUATION,
+    MONITOR,
+    MONITOR_SERIES,
     OUTCOME,
     OUTCOME_FROM,
     OUTCOME_TO,
@@ -129,6 +131,28 @@ MEMORY_HELD: Final = gauge(
     "spanscore.memory.held",
     "By",
     "Size of all spans in memory, of open traces and of closed ones that late spans may reopen.",
+)
+MONITOR_RUNS: Final = counter(
+    "spanscore.monitor.runs",
+    "{run}",
+    "Runs that a monitor counted. The value of spanscore.monitor.series has the values of the attributes in `by`.",
+    (MONITOR, MONITOR_SERIES),
+)
+MONITOR_RUNS_BAD: Final = counter(
+    "spanscore.monitor.runs.bad", "{run}", "Runs among these that failed.", (MONITOR, MONITOR_SERIES)
+)
+MONITOR_EVIDENCE: Final = gauge(
+    "spanscore.monitor.evidence",
+    "1",
+    "Evidence that runs fail more often than they may, as the logarithm to base 10 of its share of that of an alarm: "
+    "from -12 to 0, which is the alarm.",
+    (MONITOR, MONITOR_SERIES),
+)
+MONITOR_ALARM: Final = gauge(
+    "spanscore.monitor.alarm", "1", "1 during an alarm of a monitor, else 0.", (MONITOR, MONITOR_SERIES)
+)
+MONITOR_ALARMS: Final = counter(
+    "spanscore.monitor.alarms", "{alarm}", "Alarms of a monitor that have begun.", (MONITOR, MONITOR_SERIES)
 )
 TRACE_SPAN_COUNT: Final = histogram(
     "spanscore.trace.span_count", "{span}", "Spans of a closed trace.", boundaries=COUNTS

@@ -9,12 +9,14 @@ from typing import Final
 
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 
+from spanscore.emitters.alarm_event import ALARM_EVENT, alarm_attributes, alarm_sentence
 from spanscore.emitters.otlp._encoded_scores import encoded_events
-from spanscore.emitters.otlp._encoded_values import encoded_text, own_envelope
+from spanscore.emitters.otlp._encoded_values import encoded_pairs, encoded_text, own_envelope
 from spanscore.emitters.sending.backlog import EXPORT_FAILED, QueueItem, QueueLimits
 from spanscore.emitters.sending.client import Client
 from spanscore.emitters.sending.send_queue import SendQueue, SendSettings
 from spanscore.model import Report
+from spanscore.model.alarms import MonitorAlarm
 from spanscore.reports.evaluation_event import NAME, sentence, severity
 
 CAPACITY: Final = 8_192
@@ -52,6 +54,10 @@ class OtlpLogs:
         for record in encoded_records(report, self._clock()):
             self.outbox.put(QueueItem("logs", record, envelope=self._envelope))
 
+    def alarm(self, alarm: MonitorAlarm) -> None:
+        """Queue an event for an alarm that begins or ends."""
+        self.outbox.put(QueueItem("logs", encoded_alarm(alarm, self._clock()), envelope=self._envelope))
+
     def flush(self, timeout_s: float) -> bool:
         """Send the queued events now."""
         return self.outbox.flush(timeout_s)
@@ -71,6 +77,14 @@ def encoded_records(report: Report, now_ns: int) -> Iterator[bytes]:
     for evaluation, told, attributes in encoded_events(report, LogRecord.ATTRIBUTES_FIELD_NUMBER):
         body = encoded_text(LogRecord.BODY_FIELD_NUMBER, sentence(told))
         yield of_run + _encoded_severity(severity(evaluation)) + body + attributes
+
+
+def encoded_alarm(alarm: MonitorAlarm, now_ns: int) -> bytes:
+    """Return a log record in protobuf for an alarm that begins or ends."""
+    head = LogRecord(time_unix_nano=now_ns, observed_time_unix_nano=now_ns, event_name=ALARM_EVENT)
+    body = encoded_text(LogRecord.BODY_FIELD_NUMBER, alarm_sentence(alarm))
+    attributes = encoded_pairs(LogRecord.ATTRIBUTES_FIELD_NUMBER, alarm_attributes(alarm))
+    return head.SerializeToString() + _encoded_severity("INFO" if alarm.is_over else "WARN") + body + attributes
 
 
 @cache

@@ -1,0 +1,47 @@
+"""The event `spanscore.monitor.alarm`, and the sentence in it, which the log and the page have, too."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+from spanscore.messages.plural import plural
+from spanscore.messages.printable import printable
+from spanscore.model.alarms import MonitorAlarm
+
+ALARM_EVENT: Final = "spanscore.monitor.alarm"
+
+_NAME_WIDTH: Final = 200
+
+
+def alarm_sentence(alarm: MonitorAlarm) -> str:
+    """Return an alarm that begins or ends in one sentence."""
+    whose = f" of {printable(alarm.series, _NAME_WIDTH)}" if alarm.series else ""
+    share = f"{alarm.objective * 100:g} %"
+    runs = f"{alarm.bad} of {plural(alarm.counted, 'run')}{whose} failed"
+    since = time_of(alarm.since, as_of=alarm.minute)
+    if alarm.is_over:
+        return f"{alarm.monitor}: the alarm is over: {runs} since {since} (objective {share})"
+    return f"{alarm.monitor}: {runs} since {since} (objective {share})"
+
+
+def alarm_attributes(alarm: MonitorAlarm) -> dict[str, str | bool | float]:
+    """Return the attributes of the event."""
+    found: dict[str, str | bool | float] = {
+        "spanscore.monitor": alarm.monitor,
+        "spanscore.monitor.series": alarm.series,
+        "spanscore.monitor.alarm": not alarm.is_over,
+        "spanscore.monitor.since": datetime.fromtimestamp(alarm.since * 60, UTC).isoformat().replace("+00:00", "Z"),
+        "spanscore.monitor.runs": alarm.counted,
+        "spanscore.monitor.runs.bad": alarm.bad,
+        "spanscore.monitor.objective": alarm.objective,
+        "spanscore.monitor.traces": ", ".join(each.hex() for each in alarm.traces),
+        "spanscore.monitor.reasons": "; ".join(alarm.reasons),
+    }
+    return {key: value for key, value in found.items() if value != ""}
+
+
+def time_of(minute: int, *, as_of: int) -> str:
+    """Return a minute since the Unix epoch as a time of day, with its date if that is another than that of `as_of`."""
+    time, now = (datetime.fromtimestamp(each * 60, UTC) for each in (minute, as_of))
+    return f"{time:%H:%M} UTC" if time.date() == now.date() else f"{time:%Y-%m-%d %H:%M} UTC"

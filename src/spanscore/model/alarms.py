@@ -1,0 +1,29 @@
+"""An alarm of a monitor."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class MonitorAlarm(NamedTuple):
+    """The begin of an alarm, or its end."""
+
+    monitor: str
+    series: str
+    """The values of the attributes by which the monitor is split, with ` / ` between them; empty without any."""
+    minute: int
+    """The last minute that it looks at, since the Unix epoch."""
+    since: int
+    """The minute since which the runs are counted, since the Unix epoch."""
+    bad: int
+    """The runs that failed."""
+    counted: int
+    """The runs that were counted, failed ones included."""
+    objective: float
+    """The share of runs that may fail."""
+    is_over: bool = False
+    """Whether it is the end: the runs since then met the objective."""
+    traces: tuple[bytes, ...] = ()
+    """The ids of the last traces that failed."""
+    reasons: tuple[str, ...] = ()
+    """The most frequent reasons of failures."""

@@ -1,0 +1,225 @@
+"""A monitor: the evidence of each of its series, and its alarms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple, TypeAlias
+
+from spanscore.model.alarms import MonitorAlarm
+from spanscore.monitors.e_detector import Evidence, Objective
+from spanscore.monitors.judged import judge_of
+from spanscore.monitors.settings import MonitorSettings
+
+MOST_SERIES: Final = 100
+"""Series of their own; further ones count in `OTHER`."""
+OTHER: Final = "_other"
+UNSEEN_MINUTES: Final = 24 * 60
+"""The minutes without a run after which a series gives way to a new one."""
+SHOWN_TRACES: Final = 10
+SHOWN_REASONS: Final = 3
+
+_KEPT_REASONS: Final = 5
+_ID_BYTES: Final = 16
+
+SeriesKey: TypeAlias = tuple[str, ...]
+"""The values of the attributes by which a monitor is split."""
+
+
+class _MonitoredSeries:
+    """The state of one series: 400 bytes, and as many again while runs fail too often."""
+
+    __slots__ = ("alarms", "bad", "bad_before", "counted", "counted_before", "minute", "packed", "reasons", "traces")
+
+    def __init__(self) -> None:
+        self.minute = 0
+        """The minute of the last run."""
+        self.bad = 0
+        """The runs of that minute that failed, until its end."""
+        self.counted = 0
+        """The runs of that minute, until its end."""
+        self.bad_before = 0
+        """The runs that failed in the minutes before, since the start."""
+        self.counted_before = 0
+        self.alarms = 0
+        self.packed = Evidence().packed()
+        self.traces = b""
+        """The ids of the last traces that failed since the failures began."""
+        self.reasons: dict[str, int] | None = None
+        """The most frequent reasons of these failures, with about how many there were."""
+
+
+class SeriesState(NamedTuple):
+    """The evidence of a series as a gauge shows it."""
+
+    evidence: float
+    """As a share of that of an alarm; at least 1 during one."""
+    is_alarm: bool
+    since: int
+    """The minute since which the failures are more; 0 if they are not."""
+    counted: int
+    bad: int
+    alarms: int
+
+
+class SavedSeries(NamedTuple):
+    """A series as it is stored."""
+
+    key: SeriesKey
+    minute: int
+    bad: int
+    counted: int
+    packed: bytes
+    traces: bytes
+    reasons: dict[str, int]
+
+
+class ObjectiveMonitor:
+    """A monitor of how many runs fail.
+
+    Args:
+        name: its name.
+        settings: its settings.
+    """
+
+    def __init__(self, name: str, settings: MonitorSettings) -> None:
+        self.name: Final = name
+        self.settings: Final = settings
+        self.by: Final = tuple(settings.by)
+        self.judge: Final = judge_of(settings.of)
+        self.evaluator: Final = settings.of.evaluator or settings.of.score
+        """The evaluator whose reasons it shows; None for those of all."""
+        self._objective: Final = Objective(settings.at_most)
+        self._series: Final[dict[SeriesKey, _MonitoredSeries]] = {}
+        self._touched: Final[dict[SeriesKey, _MonitoredSeries]] = {}
+        """The series with runs in this minute."""
+        self._full_until = 0
+        """The minute up to which no series can give way."""
+
+    @property
+    def threshold(self) -> float:
+        """The evidence of an alarm."""
+        return self.settings.minutes * max(1, len(self._series))
+
+    def count(self, key: SeriesKey, minute: int, trace_id: bytes, bad_for: Iterable[str] | None) -> None:
+        """Count a run. Call `end` before the first run of another minute.
+
+        Args:
+            key: its series.
+            minute: the minute.
+            trace_id: its trace.
+            bad_for: the reasons for which it is bad, none if they are not known; None if it is not bad.
+        """
+        series = self._series.get(key)
+        if series is None:
+            key = self._admitted(key, minute)
+            series = self._series.get(key) or self._series.setdefault(key, _MonitoredSeries())
+        if not series.counted:
+            self._touched[key] = series
+            series.minute = minute
+        series.counted += 1
+        if bad_for is not None:
+            series.bad += 1
+            series.traces = (series.traces + trace_id[:_ID_BYTES].ljust(_ID_BYTES, b"\0"))[-SHOWN_TRACES * _ID_BYTES :]
+            for text in bad_for:
+                series.reasons = _counted(series.reasons, text)
+
+    def end(self) -> Iterator[MonitorAlarm]:
+        """End the minute, and yield the alarms that begin or end with it."""
+        touched = list(self._touched.items())
+        self._touched.clear()
+        for key, series in touched:
+            before = Evidence.unpacked(series.packed)
+            after = self._objective.after(before, series.minute, series.bad, series.counted, self.threshold)
+            series.counted_before += series.counted
+            series.bad_before += series.bad
+            if after.is_alarm and not before.is_alarm:
+                series.alarms += 1
+                yield self._alarm(key, series, after.since, after.bad or series.bad, after.counted or series.counted)
+            elif before.is_alarm and not after.is_alarm:
+                bad, counted = before.portion_bad + series.bad, before.portion_counted + series.counted
+                yield self._alarm(key, series, before.portion, bad, counted)._replace(is_over=True)
+            if not after.is_alarm and not after.counted:
+                series.traces, series.reasons = b"", None
+            series.packed = after.packed()
+            series.bad = series.counted = 0
+
+    def states(self) -> Iterator[tuple[SeriesKey, SeriesState]]:
+        """Yield each series with its state; another thread may count meanwhile."""
+        threshold = self.threshold
+        for key, series in list(self._series.items()):
+            found = Evidence.unpacked(series.packed)
+            counted, bad = series.counted_before + series.counted, series.bad_before + series.bad
+            share = max(found.value / threshold, float(found.is_alarm))
+            yield key, SeriesState(share, found.is_alarm, found.since, counted, bad, series.alarms)
+
+    def saved(self) -> Iterator[SavedSeries]:
+        """Yield each series to be stored."""
+        for key, each in self._series.items():
+            minute = (each.minute, each.bad, each.counted)
+            yield SavedSeries(key, *minute, each.packed, each.traces, each.reasons or {})
+
+    def restore(self, saved: SavedSeries, *, lost_minutes: int) -> None:
+        """Take over a series of an earlier process.
+
+        Args:
+            saved: the series.
+            lost_minutes: the minutes whose runs may be missing, the last one of the series included; 0 if none are.
+        """
+        evidence = Evidence.unpacked(saved.packed)
+        series = self._series[saved.key] = _MonitoredSeries()
+        series.minute, series.traces, series.reasons = saved.minute, saved.traces, dict(saved.reasons) or None
+        if lost_minutes:
+            evidence = self._objective.least(evidence, lost_minutes)
+        elif saved.counted:
+            series.bad, series.counted = saved.bad, saved.counted
+            self._touched[saved.key] = series
+        series.packed = evidence.packed()
+
+    def _admitted(self, key: SeriesKey, minute: int) -> SeriesKey:
+        """Return the key under which runs of a new series count; one without runs for a day gives way."""
+        own = len(self._series) - (self._other in self._series)
+        if own < MOST_SERIES:
+            return key
+        if minute >= self._full_until:
+            oldest = min((each for each in self._series if each != self._other), key=lambda of: self._series[of].minute)
+            if (free_at := self._series[oldest].minute + UNSEEN_MINUTES) <= minute:
+                del self._series[oldest]
+                return key
+            self._full_until = free_at
+        return self._other
+
+    @property
+    def _other(self) -> SeriesKey:
+        return (OTHER,) * len(self.by)
+
+    def _alarm(self, key: SeriesKey, series: _MonitoredSeries, since: int, bad: int, counted: int) -> MonitorAlarm:
+        traces = series.traces
+        reasons = sorted((series.reasons or {}).items(), key=lambda each: (-each[1], each[0]))
+        return MonitorAlarm(
+            monitor=self.name,
+            series=series_name(key),
+            minute=series.minute,
+            since=since,
+            bad=bad,
+            counted=counted,
+            objective=self.settings.at_most,
+            traces=tuple(traces[at : at + _ID_BYTES] for at in range(0, len(traces), _ID_BYTES)),
+            reasons=tuple(text for text, _ in reasons[:SHOWN_REASONS]),
+        )
+
+
+def series_name(key: SeriesKey) -> str:
+    """Return the name of a series for people: the values with ` / ` between them."""
+    return " / ".join(key)
+
+
+def _counted(reasons: dict[str, int] | None, text: str) -> dict[str, int]:
+    """Count a reason. Of more than five, a new one takes the place and the count of the rarest."""
+    if reasons is None:
+        return {text: 1}
+    if text not in reasons and len(reasons) >= _KEPT_REASONS:
+        rarest, most = min(reasons.items(), key=lambda each: each[1])
+        # Made anew: a dict from which keys are removed grows.
+        return {each: count for each, count in reasons.items() if each != rarest} | {text: most + 1}
+    reasons[text] = reasons.get(text, 0) + 1
+    return reasons

@@ -1,0 +1,128 @@
+"""All monitors of a process."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from msgspec import MsgspecError
+from msgspec.msgpack import Decoder, Encoder
+
+from spanscore.model import Report
+from spanscore.model.alarms import MonitorAlarm
+from spanscore.monitors.judged import is_counted, values_of
+from spanscore.monitors.monitor import ObjectiveMonitor, SavedSeries, SeriesKey
+from spanscore.monitors.settings import MonitorSettings
+from spanscore.reports.reasons import Reason, reasons
+
+_LOST_MINUTES: Final = 2
+"""The minutes in which a process may have counted runs after it stored its state last."""
+_MOST_TEXTS: Final = 1_024
+
+
+class _SavedMonitor(NamedTuple):
+    name: str
+    settings: str
+    series: list[SavedSeries]
+
+
+class _Saved(NamedTuple):
+    minute: int
+    is_end: bool
+    """Whether no further run was counted."""
+    monitors: list[_SavedMonitor]
+
+
+_ENCODER: Final = Encoder()
+_DECODER: Final = Decoder(_Saved)
+
+
+class Monitors:
+    """Counts runs for all monitors. Pure: the caller passes the minute, which never goes back.
+
+    Args:
+        settings: the settings of each monitor, by name.
+    """
+
+    def __init__(self, settings: Mapping[str, MonitorSettings]) -> None:
+        self.each: Final = tuple(ObjectiveMonitor(name, each) for name, each in settings.items())
+        """The monitors."""
+        self._minute = 0
+        self._texts: Final[dict[str, str]] = {}
+
+    def count(self, report: Report, minute: int) -> list[MonitorAlarm]:
+        """Count the run of a report, and return the alarms of the minutes that have ended.
+
+        Args:
+            report: the report, of any revision.
+            minute: the minute since the Unix epoch. If it is earlier than one before, the run counts in that one.
+        """
+        alarms = self.advance(minute)
+        if not is_counted(report):
+            return alarms
+        run = report.trajectory
+        evaluations = {each.name: each for each in report.evaluations}
+        keys: dict[tuple[str, ...], SeriesKey] = {}
+        known: tuple[Reason, ...] | None = None
+        for monitor in self.each:
+            is_bad = monitor.judge(report, evaluations)
+            if is_bad is None:
+                continue
+            key = keys.get(monitor.by)
+            if key is None:
+                key = keys[monitor.by] = values_of(run.attributes, monitor.by)
+            bad_for = None
+            if is_bad:
+                known = self._reasons(report) if known is None else known
+                bad_for = {each.text for each in known if monitor.evaluator in {None, each.evaluator}}
+            monitor.count(key, self._minute, run.trace_id, bad_for)
+        return alarms
+
+    def _reasons(self, report: Report) -> tuple[Reason, ...]:
+        """Return the reasons of a run; equal texts are one object, as many series may keep them."""
+        if len(self._texts) > _MOST_TEXTS:
+            self._texts.clear()
+        return tuple(each._replace(text=self._texts.setdefault(each.text, each.text)) for each in reasons(report))
+
+    def advance(self, minute: int) -> list[MonitorAlarm]:
+        """End the minutes before this one, and return their alarms."""
+        if minute <= self._minute:
+            return []
+        self._minute = minute
+        return [alarm for monitor in self.each for alarm in monitor.end()]
+
+    def saved(self, *, is_end: bool) -> bytes:
+        """Return the state to be stored.
+
+        Args:
+            is_end: whether no further run is counted.
+        """
+        monitors = [_SavedMonitor(each.name, _identity(each.settings), [*each.saved()]) for each in self.each]
+        return _ENCODER.encode(_Saved(self._minute, is_end, monitors))
+
+    def restore(self, state: bytes) -> None:
+        """Take over the state of an earlier process, of each monitor whose settings are as they were.
+
+        Runs that it counted after it had stored the state are unknown. In their place each minute that may have had any
+        counts as one in which no run failed, so that the evidence is at most as large as if they were known.
+
+        Raises:
+            ValueError: the state cannot be read; nothing or a part of it was taken over.
+        """
+        try:
+            found = _DECODER.decode(state)
+            known = {each.name: each for each in found.monitors}
+            self._minute = max(self._minute, found.minute)
+            for monitor in self.each:
+                stored = known.get(monitor.name)
+                if stored is not None and stored.settings == _identity(monitor.settings):
+                    for one in stored.series:
+                        monitor.restore(one, lost_minutes=0 if found.is_end else _LOST_MINUTES)
+        except (MsgspecError, struct.error) as error:
+            message = "the state of monitors cannot be read"
+            raise ValueError(message) from error
+
+
+def _identity(settings: MonitorSettings) -> str:
+    return repr(settings)

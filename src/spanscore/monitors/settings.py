@@ -1,0 +1,70 @@
+"""The section `monitors`: which runs a monitor counts, and how often they may fail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal
+
+from annotated_types import Ge, Gt, Le, MaxLen
+
+from spanscore.contracts.settings import Duration, Example, Share, Text
+
+MOST_MONITORS: Final = 50
+
+_HOUR_S: Final = 3_600.0
+_TEN_YEARS_S: Final = 3_650 * 86_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonitoredRuns:
+    """What a monitor is about: one of `evaluator`, `score`, `verdict` and `tool`."""
+
+    evaluator: Text | None = None
+    """The name of an evaluator: runs that it passed or failed count, and those that it failed are bad."""
+    score: Text | None = None
+    """The name of an evaluator: runs with its score count, and those with a score below `below` are bad."""
+    below: Annotated[float | None, Gt(0), Le(1)] = None
+    """The score from which on a run is not bad."""
+    verdict: Literal["fail"] | None = None
+    """Runs with the verdict pass or fail count, and those with `fail` are bad."""
+    tool: Text | None = None
+    """The name of a tool: runs that called it count, and those in which a call of it failed are bad."""
+    fails: Literal[True] | None = None
+    """Reads well behind `evaluator` and `tool`, and may be left out."""
+
+    def __post_init__(self) -> None:
+        """Check that one thing is named."""
+        named = [name for name in ("evaluator", "score", "verdict", "tool") if getattr(self, name) is not None]
+        if len(named) != 1:
+            message = "must have one of evaluator, score, verdict and tool"
+            raise ValueError(message)
+        if (named == ["score"]) != (self.below is not None):
+            message = "below: goes with score: {score: health, below: 0.8}"
+            raise ValueError(message)
+        if self.fails is not None and named[0] not in {"evaluator", "tool"}:
+            message = "fails: goes with evaluator or tool"
+            raise ValueError(message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonitorSettings:
+    """A monitor: an alarm if runs fail more often than they may."""
+
+    of: Annotated[MonitoredRuns, Example({"evaluator": "health", "fails": True})]
+    """The runs that count, and those of them that are bad: of the runs that an evaluator passed or failed those that
+    it failed, `{evaluator: NAME, fails: true}`; of those with its score those with a lower one,
+    `{score: NAME, below: 0.8}`; of those with a verdict the failing ones, `{verdict: fail}`; of those that called a
+    tool those in which a call of it failed, `{tool: NAME, fails: true}`."""
+    at_most: Annotated[Share, Ge(0.001), Le(0.5)]
+    """The share of the counted runs that may be bad, in a bad hour too: from 0.1% to 50%."""
+    by: Annotated[tuple[Text, ...], MaxLen(3), Example(["service.name", "gen_ai.agent.name"])] = ()
+    """None to three resource or root-span attributes, or `span.name`: each combination of their values is a series with
+    an alarm of its own."""
+    one_false_alarm_per_s: Annotated[Duration, Ge(_HOUR_S), Le(_TEN_YEARS_S), Example("30d")]
+    """The mean time between false alarms of the whole monitor, at least, whatever the traffic and however many series:
+    from 1h to 3650d."""
+
+    @property
+    def minutes(self) -> float:
+        """The minutes between two false alarms."""
+        return self.one_false_alarm_per_s / 60

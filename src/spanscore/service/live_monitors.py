@@ -1,0 +1,143 @@
+"""The monitors of `spanscore serve`: they count the runs of reports, and their alarms go to the emitters."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Final, Protocol
+
+from spanscore.contracts import Emitter, TakesAlarms
+from spanscore.emitters.alarm_event import alarm_sentence, time_of
+from spanscore.messages.faults import contained
+from spanscore.messages.plural import plural
+from spanscore.model import Report
+from spanscore.model.alarms import MonitorAlarm
+from spanscore.monitors.monitor import SeriesState, series_name
+from spanscore.monitors.monitors import Monitors
+
+_EVERY_S: Final = 1.0
+_SAVE_EVERY_S: Final = 10.0
+_LEAST_LOG: Final = -12.0
+_SHOWN: Final = 3
+_MINUTE_S: Final = 60
+
+_log = logging.getLogger(__name__)
+
+
+class MonitorStore(Protocol):
+    """Keeps the state of monitors for the next process."""
+
+    def monitors(self) -> bytes | None:
+        """Return the stored state; None if there is none."""
+
+    def keep_monitors(self, state: bytes) -> None:
+        """Store the state, in place of the last one."""
+
+
+class LiveMonitors:
+    """An emitter that counts the run of each report, with a clock.
+
+    Belongs to the owner of the engine. Metrics and the page read it on other threads.
+
+    Args:
+        monitors: the monitors.
+        emitters: the emitters that may take alarms.
+        clock: the time in seconds since the Unix epoch, as the minutes are counted.
+    """
+
+    at_most_once: Final = True
+    """A run that was counted before a restart is not counted again after it."""
+    needs_results: Final = False
+    """No monitor needs the results of tools."""
+
+    def __init__(self, monitors: Monitors, emitters: Iterable[Emitter], clock: Callable[[], float] = time.time) -> None:
+        self._monitors: Final = monitors
+        self._targets: Final = [each for each in emitters if isinstance(each, TakesAlarms)]
+        self._clock: Final = clock
+        self._store: MonitorStore | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._save_at = 0.0
+
+    def emit(self, report: Report) -> None:
+        """Count the run of a report."""
+        self._tell(self._monitors.count(report, self._minute))
+
+    def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits
+        """Do nothing: what was counted is counted."""
+        return True
+
+    def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - as above
+        """Store the state a last time."""
+        if self._store is not None:
+            self._store.keep_monitors(self._monitors.saved(is_end=True))
+            self._store = None
+        return True
+
+    def restore(self, store: MonitorStore) -> None:
+        """Take over the state of an earlier process, and store it from now on."""
+        state = store.monitors()
+        if state is not None:
+            try:
+                self._monitors.restore(state)
+            except ValueError as error:
+                _log.error("storage: %s; their evidence begins anew", error)
+        self._store = store
+        store.keep_monitors(self._monitors.saved(is_end=False))
+
+    def start(self) -> None:
+        """End minutes, and store the state, by the clock of the running event loop from now on."""
+        self._timer = asyncio.get_running_loop().call_later(_EVERY_S, self._look)
+
+    def rest(self) -> None:
+        """End no minute without a run, and store nothing, until `close`."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def states(self) -> Iterator[tuple[tuple[str, str], SeriesState]]:
+        """Yield the name of each monitor and of its series, and the state of the series."""
+        for monitor in self._monitors.each:
+            for key, state in monitor.states():
+                yield (monitor.name, series_name(key)), state
+
+    def headline(self) -> str:
+        """Return the alarms in a sentence; empty if there are none."""
+        alarms = [(names, state.since) for names, state in self.states() if state.is_alarm]
+        if not alarms:
+            return ""
+        as_of = self._minute
+        shown = [
+            f"{monitor}{f' ({series})' if series else ''} since {time_of(since, as_of=as_of)}"
+            for (monitor, series), since in alarms[:_SHOWN]
+        ]
+        more = f", and {plural(len(alarms) - _SHOWN, 'more alarm')}" if len(alarms) > _SHOWN else ""
+        return f"Alarm: {', '.join(shown)}{more}."
+
+    @property
+    def _minute(self) -> int:
+        return int(self._clock() // _MINUTE_S)
+
+    def _look(self) -> None:
+        try:
+            self._tell(self._monitors.advance(self._minute))
+            now = time.monotonic()
+            if self._store is not None and now >= self._save_at:
+                self._save_at = now + _SAVE_EVERY_S
+                self._store.keep_monitors(self._monitors.saved(is_end=False))
+        except Exception:  # noqa: BLE001 - the next look may succeed
+            _log.exception("monitors could not end a minute")
+        self.start()
+
+    def _tell(self, alarms: Iterable[MonitorAlarm]) -> None:
+        for alarm in alarms:
+            _log.log(logging.INFO if alarm.is_over else logging.WARNING, "%s", alarm_sentence(alarm))
+            for target in self._targets:
+                contained(target, partial(target.alarm, alarm))
+
+
+def log_share(share: float) -> float:
+    """Return the logarithm to base 10 of a share of evidence, at least -12."""
+    return max(_LEAST_LOG, math.log10(share)) if share > 0 else _LEAST_LOG

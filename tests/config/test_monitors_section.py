@@ -1,0 +1,108 @@
+"""The section `monitors`, and its two kinds of value: days and shares."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spanscore import config
+from spanscore.config import parts
+from spanscore.errors import ConfigError
+from spanscore.monitors.settings import MonitoredRuns, MonitorSettings
+
+RULES = """
+evaluators:
+  rules: {type: tool_call_count, tool_calls_count: {fetch: ['=', 1]}}
+  told: {type: tool_loops, informational: true}"""
+OTHER_KEYS = "at_most: 5%, one_false_alarm_per: 30d"
+
+
+def monitors(entry: str, evaluators: str = RULES) -> dict[str, MonitorSettings]:
+    """Return the monitors of a configuration with one, named `one`."""
+    return dict(
+        config.loads(f"{evaluators}\nmonitors:\n  one: {{{entry}}}\n", "c.yaml", Path(), {"SHARE": "2%"}).monitors
+    )
+
+
+def problem(entry: str, evaluators: str = RULES) -> str:
+    """Return what is wrong with a monitor, without its place."""
+    with pytest.raises(ConfigError) as found:
+        monitors(entry, evaluators)
+    return str(found.value).partition(" ")[2]
+
+
+def test_a_monitor_is_read() -> None:
+    """As the documentation has it."""
+    read = monitors(f"of: {{evaluator: rules, fails: true}}, by: [service.name], {OTHER_KEYS}")
+
+    of = MonitoredRuns(evaluator="rules", fails=True)
+    assert {
+        "one": MonitorSettings(of=of, at_most=0.05, by=("service.name",), one_false_alarm_per_s=30 * 86_400.0)
+    } == read
+    assert {} == config.loads("monitors:\n", "c.yaml", Path()).monitors
+
+
+@pytest.mark.parametrize(
+    ("written", "share"), [("5%", 0.05), ("0.1 %", 0.001), ("0.05", 0.05), ("'${env:SHARE}'", 0.02)]
+)
+def test_shares(written: str, share: float) -> None:
+    """A percentage or a number."""
+    read = monitors(f"of: {{verdict: fail}}, at_most: {written}, one_false_alarm_per: 1d12h")["one"]
+
+    assert (share, 36 * 60) == (read.at_most, read.minutes)
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        (
+            f"of: {{evaluator: rule}}, {OTHER_KEYS}",
+            "monitors.one.of.evaluator: there is no evaluator 'rule'; did you mean 'rules'?",
+        ),
+        (
+            f"of: {{evaluator: told}}, {OTHER_KEYS}",
+            "monitors.one.of.evaluator: 'told' is informational and fails no run",
+        ),
+        (f"of: {{}}, {OTHER_KEYS}", "monitors.one.of: must have one of evaluator, score, verdict and tool"),
+        (f"of: {{evaluator: rules, tool: x}}, {OTHER_KEYS}", "monitors.one.of: must have one of"),
+        (f"of: {{score: rules}}, {OTHER_KEYS}", "below: goes with score"),
+        (f"of: {{verdict: fail, fails: true}}, {OTHER_KEYS}", "fails: goes with evaluator or tool"),
+        (f"of: {{verdict: pass}}, {OTHER_KEYS}", "monitors.one.of.verdict: must be 'fail', not 'pass'"),
+        (
+            "of: {verdict: fail}, at_most: 51%, one_false_alarm_per: 30d",
+            "monitors.one.at_most: must be at most 0.5, not '51%'",
+        ),
+        (
+            "of: {verdict: fail}, at_most: 5, one_false_alarm_per: 30d",
+            "monitors.one.at_most: must be at most 0.5, not 5",
+        ),
+        (
+            "of: {verdict: fail}, at_most: few, one_false_alarm_per: 30d",
+            "monitors.one.at_most: must be a share such as '5%' or 0.05, not 'few'",
+        ),
+        ("of: {verdict: fail}, at_most: 5%, one_false_alarm_per: 30m", "must be at least 3600, not '30m'"),
+        (f"of: {{verdict: fail}}, by: [a, b, c, d], {OTHER_KEYS}", "monitors.one.by: must have at most 3 items"),
+        ("of: {verdict: fail}", "the key is required"),
+    ],
+)
+def test_mistakes(entry: str, message: str) -> None:
+    """Each names what is wrong and what is allowed."""
+    assert message in problem(entry)
+
+
+def test_an_evaluator_over_conversations_is_no_run() -> None:
+    """Monitors count runs."""
+    talks = "conversations: {}\nevaluators: {talk: {type: tool_loops, over: conversation}}"
+
+    assert "'talk' evaluates conversations; monitors count runs" in problem(
+        f"of: {{evaluator: talk}}, {OTHER_KEYS}", talks
+    )
+
+
+def test_the_attributes_of_series_are_read() -> None:
+    """What no dialect reads is kept of spans if a monitor is split by it."""
+    text = f"monitors: {{one: {{of: {{verdict: fail}}, by: [user.plan], {OTHER_KEYS}}}}}"
+    loaded = config.loads(text, "c.yaml", Path())
+
+    assert "user.plan" == parts.wanted(loaded).attributes["user.plan"]
