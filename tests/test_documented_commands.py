@@ -21,7 +21,7 @@ import pytest
 import test_comparing
 import test_documented_runs
 import test_say_what
-from cli import test_agree
+from cli import test_agree, test_watch
 from cli.recorded_runs import recorded
 from deadline import DEADLINE_S
 from integration import test_install
@@ -43,6 +43,7 @@ RUN_ELSEWHERE = {
     "spanscore golden runs.jsonl -o golden.jsonl": test_say_what.COMMANDS,
     "spanscore diff base.jsonl new.jsonl --config spanscore.yaml": test_comparing.COMMANDS,
     "spanscore agree runs.jsonl --labels labels.csv": test_agree.COMMANDS,
+    "spanscore watch runs.jsonl --config spanscore.yaml --suggest": test_watch.COMMANDS,
     **dict.fromkeys(test_documented_runs.COMMANDS, test_documented_runs.COMMANDS),
     "gunzip -c tests/corpus/google-adk-oi.jsonl.gz": test_golden_recipe.COMMANDS,
 }

@@ -27,6 +27,7 @@ ANSWERS: dict[str, tuple[str, int, str]] = {
     "learn": ("runs.jsonl -o learned.yaml", 0, "learned.yaml"),
     "diff": ("runs.jsonl runs.jsonl", 0, "no run differs"),
     "agree": ("runs.jsonl", 1, "no run is labelled"),
+    "watch": ("runs.jsonl --config spanscore.yaml", 2, "has no monitors"),
     "explain": ("runs.jsonl", 0, "call 1: look_up("),
     "send": ("runs.jsonl --endpoint {receiver}", 0, "sent"),
     "list": ("receivers", 0, "kafka"),

@@ -26,7 +26,7 @@ _COLLECT_AFTER: Final = (50_000, 20, 100)
 the longest pause falls from 40 ms to 10 ms, and each span costs 8 % less."""
 _OF_THEIR_OWN: Final = (
     *("demo", "serve", "record", "score", "explain"),
-    *("golden", "learn", "diff", "agree", "fetch", "send"),
+    *("golden", "learn", "diff", "agree", "watch", "fetch", "send"),
 )
 COMMANDS: Final = {
     **{name: name for name in _OF_THEIR_OWN},

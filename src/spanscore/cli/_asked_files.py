@@ -134,8 +134,8 @@ class FileRuns:
     def _in_results(self, paths: Sequence[str]) -> Iterator[_FileRun]:
         runs: dict[object, _FileRun] = {}
         for path in paths:
-            for number, line in enumerate(_lines(path), 1):
-                if (report := _report_in(line)) is not None:
+            for number, line in enumerate(lines_of(path), 1):
+                if (report := report_in(line)) is not None:
                     identity = identity_of(report)
                     runs.pop(identity, None)  # the later one has the later place
                     runs[identity] = _FileRun.of(counted_run(report), self._text(report))
@@ -157,10 +157,15 @@ def are_results(path: str) -> bool:
     Raises:
         InputError: the file cannot be read.
     """
-    return Path(path).is_file() and _report_in(next(_lines(path), b"")) is not None
+    return Path(path).is_file() and report_in(next(lines_of(path), b"")) is not None
 
 
-def _lines(path: str) -> Iterator[bytes]:
+def lines_of(path: str) -> Iterator[bytes]:
+    """Yield the lines of a file.
+
+    Raises:
+        InputError: it cannot be read.
+    """
     try:
         with Path(path).open("rb") as file:
             yield from file
@@ -169,7 +174,8 @@ def _lines(path: str) -> Iterator[bytes]:
         raise InputError(message) from error
 
 
-def _report_in(line: bytes) -> dict[str, Any] | None:
+def report_in(line: bytes) -> dict[str, Any] | None:
+    """Return the result of spanscore in a line of JSON; None if it is something else."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):

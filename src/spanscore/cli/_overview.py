@@ -24,6 +24,7 @@ _COMMANDS: Final = {
         "learn": "derive rules from good runs",
         "diff": "compare the runs of two versions: better, the same, worse, or too few to say",
         "agree": "compare evaluators with labels that people gave to runs",
+        "watch": "replay recorded runs through monitors: the alarms that there would have been",
         "explain": "show what was read from each span of a run, and why",
         "mcp": "let a coding agent ask why runs failed",
         "serve": "receive spans and score them as they come",

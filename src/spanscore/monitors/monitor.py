@@ -100,8 +100,8 @@ class ObjectiveMonitor:
         """The evidence of an alarm."""
         return self.settings.minutes * max(1, len(self._series))
 
-    def count(self, key: SeriesKey, minute: int, trace_id: bytes, bad_for: Iterable[str] | None) -> None:
-        """Count a run. Call `end` before the first run of another minute.
+    def count(self, key: SeriesKey, minute: int, trace_id: bytes, bad_for: Iterable[str] | None) -> SeriesKey:
+        """Count a run, and return the series in which it counts. Call `end` before the first run of another minute.
 
         Args:
             key: its series.
@@ -122,6 +122,7 @@ class ObjectiveMonitor:
             series.traces = (series.traces + trace_id[:_ID_BYTES].ljust(_ID_BYTES, b"\0"))[-SHOWN_TRACES * _ID_BYTES :]
             for text in bad_for:
                 series.reasons = _counted(series.reasons, text)
+        return key
 
     def end(self) -> Iterator[MonitorAlarm]:
         """End the minute, and yield the alarms that begin or end with it."""

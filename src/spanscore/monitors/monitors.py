@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import MsgspecError
 from msgspec.msgpack import Decoder, Encoder
@@ -34,6 +34,9 @@ class _Saved(NamedTuple):
     monitors: list[_SavedMonitor]
 
 
+Judged: TypeAlias = tuple[ObjectiveMonitor, SeriesKey, tuple[str, ...] | None]
+"""A monitor that counts a run, the series of the run, and the reasons for which it is bad, or None."""
+
 _ENCODER: Final = Encoder()
 _DECODER: Final = Decoder(_Saved)
 
@@ -59,9 +62,15 @@ class Monitors:
             minute: the minute since the Unix epoch. If it is earlier than one before, the run counts in that one.
         """
         alarms = self.advance(minute)
+        for monitor, key, bad_for in self.judged(report):
+            monitor.count(key, self._minute, report.trajectory.trace_id, bad_for)
+        return alarms
+
+    def judged(self, report: Report) -> list[Judged]:
+        """Return the monitors that count a report."""
+        found: list[Judged] = []
         if not is_counted(report):
-            return alarms
-        run = report.trajectory
+            return found
         evaluations = {each.name: each for each in report.evaluations}
         keys: dict[tuple[str, ...], SeriesKey] = {}
         known: tuple[Reason, ...] | None = None
@@ -71,13 +80,15 @@ class Monitors:
                 continue
             key = keys.get(monitor.by)
             if key is None:
-                key = keys[monitor.by] = values_of(run.attributes, monitor.by)
+                key = keys[monitor.by] = values_of(report.trajectory.attributes, monitor.by)
             bad_for = None
             if is_bad:
                 known = self._reasons(report) if known is None else known
-                bad_for = {each.text for each in known if monitor.evaluator in {None, each.evaluator}}
-            monitor.count(key, self._minute, run.trace_id, bad_for)
-        return alarms
+                bad_for = tuple(
+                    dict.fromkeys(each.text for each in known if monitor.evaluator in {None, each.evaluator})
+                )
+            found.append((monitor, key, bad_for))
+        return found
 
     def _reasons(self, report: Report) -> tuple[Reason, ...]:
         """Return the reasons of a run; equal texts are one object, as many series may keep them."""

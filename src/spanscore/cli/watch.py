@@ -1,0 +1,137 @@
+"""`spanscore watch`: recorded runs through the monitors of a configuration."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from spanscore import config as configuration
+from spanscore.cli import FAILED, OK
+from spanscore.cli._asked_files import are_results, lines_of, report_in
+from spanscore.cli._recordings import passed_over, problems_of, reading
+from spanscore.config import Config
+from spanscore.config import parts as wiring
+from spanscore.emitters.alarm_event import alarm_sentence, time_of
+from spanscore.errors import ConfigError
+from spanscore.messages.plural import plural
+from spanscore.messages.printable import printable
+from spanscore.monitors.settings import MonitorSettings
+from spanscore.reports.json_reports import identity_of
+from spanscore.reports.report_of_json import report_of_json
+from spanscore.runs import offline
+from spanscore.runs.watched_runs import SUGGESTED, WatchedRuns, WatchedSeries
+
+_TRACES_SHOWN: Final = 3
+_LINE_WIDTH: Final = 1_000
+_OTHER_DAY: Final = 0
+
+
+def define(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the options of the command."""
+    parser.description = (
+        "Replay recorded runs through the monitors of a configuration, as `spanscore serve` counts them: for each "
+        "series its runs, the share that failed, its worst hour, and the alarms that there would have been. Exit "
+        "status: 0 no alarm, 1 an alarm, or no run counted, or a recording could not be read, 2 usage or configuration."
+    )
+    parser.add_argument(
+        "files",
+        nargs="+",
+        metavar="RUNS",
+        help="a recording, a directory of recordings, or JSON Lines of `spanscore score --json` or exporters.jsonl",
+    )
+    parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="the configuration with monitors")
+    parser.add_argument(
+        "--suggest",
+        action="store_true",
+        help="print for each monitor the least at_most, of 1 to 50 %%, at which these runs raise no alarm",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Replay the runs, and return the exit status."""
+    config = configuration.load(arguments.config).for_files()
+    if not config.monitors:
+        message = f"{config.source}: has no monitors; there is nothing to watch with"
+        raise ConfigError(message)
+    watched = WatchedRuns(config.monitors)
+    results = [path for path in arguments.files if are_results(path)]
+    problems = [*_add_results(results, watched)]
+    if recordings := [path for path in arguments.files if path not in results]:
+        problems += _add_recordings(recordings, config, watched)
+    is_quiet = not problems
+    for name, settings in config.monitors.items():
+        series = watched.series(name)
+        is_quiet = is_quiet and bool(series) and not any(each.alarms for each in series.values())
+        print("\n".join(map(_printed, _lines(name, settings, series))))
+        if arguments.suggest and series:
+            print(_suggestion(watched.suggested(name)))
+    if watched.without_end:
+        problems.append(f"left out: {plural(watched.without_end, 'run')} whose end is not known")
+    for line in problems:
+        print(printable(line, _LINE_WIDTH), file=sys.stderr)
+    return OK if is_quiet else FAILED
+
+
+def _add_recordings(paths: Sequence[str], config: Config, watched: WatchedRuns) -> list[str]:
+    """Score recordings, add their runs, and return a line for each problem."""
+    with reading(paths, wiring.wanted(config).log_names) as recording:
+        for report in offline.score(recording, config, wiring.pipeline(config)):
+            watched.add(report)
+    for line in passed_over(recording):
+        print(line, file=sys.stderr)
+    return [*problems_of(recording), *(f"{file}: holds no span" for file in recording.empty_files())]
+
+
+def _add_results(paths: Sequence[str], watched: WatchedRuns) -> Iterator[str]:
+    """Add the runs of results, each with its first line that is not of a pause, and yield a line for each problem."""
+    seen: set[Any] = set()
+    for path in paths:
+        for number, line in enumerate(lines_of(path), 1):
+            report = report_in(line)
+            if report is None:
+                if line.strip():
+                    yield f"{path}:{number}: no result of spanscore"
+            elif not report.get("paused") and "turns" not in report and (identity := identity_of(report)) not in seen:
+                seen.add(identity)
+                watched.add(report_of_json(report))
+
+
+def _lines(name: str, settings: MonitorSettings, found: dict[str, WatchedSeries]) -> Iterator[str]:
+    days = settings.one_false_alarm_per_s / 86_400
+    yield f"{name}: at most {_share(settings.at_most)}, one false alarm per {days:g} days"
+    if not found:
+        yield "  no run counts"
+    for series, each in sorted(found.items()):
+        begun = sum(not alarm.is_over for alarm in each.alarms)
+        told = f"{plural(len(each.runs), 'run')}, {each.bad} failed ({_share(each.bad / len(each.runs))})"
+        yield f"  {series or 'all'}: {told}{_hour(each)}, {plural(begun, 'alarm')}"
+        for alarm in each.alarms:
+            traces = ", ".join(trace_id.hex() for trace_id in each.first_bad(alarm, _TRACES_SHOWN))
+            first = f"; first: {traces}" if traces and not alarm.is_over else ""
+            yield f"    {time_of(alarm.minute, as_of=_OTHER_DAY)} {alarm_sentence(alarm)}{first}"
+
+
+def _hour(series: WatchedSeries) -> str:
+    worst = series.worst_hour()
+    if worst is None:
+        return ""
+    share = _share(worst.bad / worst.counted)
+    return f", worst hour {share} of {worst.counted} ({time_of(worst.begin, as_of=_OTHER_DAY)})"
+
+
+def _suggestion(at_most: float | None) -> str:
+    if at_most is None:
+        return f"  these runs raise an alarm at {_share(SUGGESTED[-1])}, too"
+    return f"  the least at_most without an alarm in these runs: {at_most * 100:g}%"
+
+
+def _share(share: float) -> str:
+    return f"{share * 100:.3g} %"
+
+
+def _printed(line: str) -> str:
+    return printable(line, _LINE_WIDTH)
