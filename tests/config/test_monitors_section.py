@@ -15,6 +15,8 @@ RULES = """
 evaluators:
   rules: {type: tool_call_count, tool_calls_count: {fetch: ['=', 1]}}
   told: {type: tool_loops, informational: true}"""
+EITHER = "must have either at_most and one_false_alarm_per, or new, stable and false_alarm"
+VERSIONS = "new: {service.version: '2.*'}, stable: {service.version: '1.*'}, false_alarm: 1%"
 OTHER_KEYS = "at_most: 5%, one_false_alarm_per: 30d"
 
 
@@ -83,7 +85,12 @@ def test_shares(written: str, share: float) -> None:
         ),
         ("of: {verdict: fail}, at_most: 5%, one_false_alarm_per: 30m", "must be at least 3600, not '30m'"),
         (f"of: {{verdict: fail}}, by: [a, b, c, d], {OTHER_KEYS}", "monitors.one.by: must have at most 3 items"),
-        ("of: {verdict: fail}", "the key is required"),
+        (OTHER_KEYS, "monitors.one.of: the key is required"),
+        ("of: {verdict: fail}", f"monitors.one: {EITHER}"),
+        ("of: {verdict: fail}, at_most: 5%", f"monitors.one: {EITHER}"),
+        (f"of: {{verdict: fail}}, {OTHER_KEYS}, false_alarm: 1%", f"monitors.one: {EITHER}"),
+        (f"of: {{verdict: fail}}, {VERSIONS}, by: [a]", "by: cannot be given with new and stable"),
+        (f"of: {{verdict: fail}}, {VERSIONS.replace('1%', '30%')}", "false_alarm: must be at most 0.2, not '30%'"),
     ],
 )
 def test_mistakes(entry: str, message: str) -> None:
@@ -100,9 +107,11 @@ def test_an_evaluator_over_conversations_is_no_run() -> None:
     )
 
 
-def test_the_attributes_of_series_are_read() -> None:
-    """What no dialect reads is kept of spans if a monitor is split by it."""
-    text = f"monitors: {{one: {{of: {{verdict: fail}}, by: [user.plan], {OTHER_KEYS}}}}}"
-    loaded = config.loads(text, "c.yaml", Path())
+@pytest.mark.parametrize(
+    ("key", "entry"), [("user.plan", f"by: [user.plan], {OTHER_KEYS}"), ("service.version", VERSIONS)]
+)
+def test_the_attributes_of_series_are_read(key: str, entry: str) -> None:
+    """What no dialect reads is kept of spans if a monitor is split by it, or compares by it."""
+    loaded = config.loads(f"monitors: {{one: {{of: {{verdict: fail}}, {entry}}}}}", "c.yaml", Path())
 
-    assert "user.plan" == parts.wanted(loaded).attributes["user.plan"]
+    assert key == parts.wanted(loaded).attributes[key]

@@ -26,6 +26,7 @@ from spanscore.runs.watched_runs import SUGGESTED, WatchedRuns, WatchedSeries
 
 _TRACES_SHOWN: Final = 3
 _LINE_WIDTH: Final = 1_000
+_DAY: Final = 24 * 60
 _OTHER_DAY: Final = 0
 
 
@@ -67,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
         series = watched.series(name)
         is_quiet = is_quiet and bool(series) and not any(each.alarms for each in series.values())
         print("\n".join(map(_printed, _lines(name, settings, series))))
-        if arguments.suggest and series:
+        if arguments.suggest and series and not settings.compares:
             print(_suggestion(watched.suggested(name)))
     if watched.without_end:
         problems.append(f"left out: {plural(watched.without_end, 'run')} whose end is not known")
@@ -101,8 +102,11 @@ def _add_results(paths: Sequence[str], watched: WatchedRuns) -> Iterator[str]:
 
 
 def _lines(name: str, settings: MonitorSettings, found: dict[str, WatchedSeries]) -> Iterator[str]:
-    days = settings.one_false_alarm_per_s / 86_400
-    yield f"{name}: at most {_share(settings.at_most)}, one false alarm per {days:g} days"
+    if settings.compares:
+        yield f"{name}: new against stable, a false alarm with a chance of {_share(settings.false_alarm or 0)}"
+    else:
+        days = settings.minutes / _DAY
+        yield f"{name}: at most {_share(settings.at_most or 0)}, one false alarm per {days:g} days"
     if not found:
         yield "  no run counts"
     for series, each in sorted(found.items()):

@@ -74,7 +74,7 @@ def wanted(config: Config, reader: DialectReader | None = None) -> Wanted:
     """
     keys = [key for entry in config.evaluators for key in entry.reads]
     keys += () if config.conversations is None else config.conversations.key
-    keys += [key for monitor in config.monitors.values() for key in monitor.by]
+    keys += [key for monitor in config.monitors.values() for key in (*monitor.by, *monitor.new, *monitor.stable)]
     model_calls = any(entry.needs_model_calls for entry in config.evaluators)
     unused = None
     if reader is not None and not config.tool_content:

@@ -17,12 +17,13 @@ _NAME_WIDTH: Final = 200
 def alarm_sentence(alarm: MonitorAlarm) -> str:
     """Return an alarm that begins or ends in one sentence."""
     whose = f" of {printable(alarm.series, _NAME_WIDTH)}" if alarm.series else ""
-    share = f"{alarm.objective * 100:g} %"
-    runs = f"{alarm.bad} of {plural(alarm.counted, 'run')}{whose} failed"
+    runs = f"{alarm.bad:,} of {plural(alarm.counted, 'run')}{whose} failed"
     since = time_of(alarm.since, as_of=alarm.minute)
-    if alarm.is_over:
-        return f"{alarm.monitor}: the alarm is over: {runs} since {since} (objective {share})"
-    return f"{alarm.monitor}: {runs} since {since} (objective {share})"
+    if alarm.stable is not None:
+        bad, counted = alarm.stable
+        return f"{alarm.monitor}: {runs}, and {bad:,} of {plural(counted, 'run')} of stable, since {since}"
+    beginning = "the alarm is over: " if alarm.is_over else ""
+    return f"{alarm.monitor}: {beginning}{runs} since {since} (objective {(alarm.objective or 0) * 100:g} %)"
 
 
 def alarm_attributes(alarm: MonitorAlarm) -> dict[str, str | bool | float]:
@@ -34,10 +35,13 @@ def alarm_attributes(alarm: MonitorAlarm) -> dict[str, str | bool | float]:
         "spanscore.monitor.since": datetime.fromtimestamp(alarm.since * 60, UTC).isoformat().replace("+00:00", "Z"),
         "spanscore.monitor.runs": alarm.counted,
         "spanscore.monitor.runs.bad": alarm.bad,
-        "spanscore.monitor.objective": alarm.objective,
         "spanscore.monitor.traces": ", ".join(each.hex() for each in alarm.traces),
         "spanscore.monitor.reasons": "; ".join(alarm.reasons),
     }
+    if alarm.objective is not None:
+        found["spanscore.monitor.objective"] = alarm.objective
+    if alarm.stable is not None:
+        found["spanscore.monitor.stable.runs.bad"], found["spanscore.monitor.stable.runs"] = alarm.stable
     return {key: value for key, value in found.items() if value != ""}
 
 

@@ -19,8 +19,10 @@ class MonitorAlarm(NamedTuple):
     """The runs that failed."""
     counted: int
     """The runs that were counted, failed ones included."""
-    objective: float
-    """The share of runs that may fail."""
+    objective: float | None = None
+    """The share of runs that may fail; None if two versions are compared."""
+    stable: tuple[int, int] | None = None
+    """The runs of the stable version that failed, and its runs, if two versions are compared."""
     is_over: bool = False
     """Whether it is the end: the runs since then met the objective."""
     traces: tuple[bytes, ...] = ()

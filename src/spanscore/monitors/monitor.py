@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
+from spanscore.model import Attributes
 from spanscore.model.alarms import MonitorAlarm
 from spanscore.monitors.e_detector import Evidence, Objective
-from spanscore.monitors.judged import judge_of
+from spanscore.monitors.failures import Failures
+from spanscore.monitors.judged import judge_of, values_of
 from spanscore.monitors.settings import MonitorSettings
 
 MOST_SERIES: Final = 100
@@ -15,22 +17,17 @@ MOST_SERIES: Final = 100
 OTHER: Final = "_other"
 UNSEEN_MINUTES: Final = 24 * 60
 """The minutes without a run after which a series gives way to a new one."""
-SHOWN_TRACES: Final = 10
-SHOWN_REASONS: Final = 3
-
-_KEPT_REASONS: Final = 5
-_ID_BYTES: Final = 16
-
 SeriesKey: TypeAlias = tuple[str, ...]
 """The values of the attributes by which a monitor is split."""
 
 
-class _MonitoredSeries:
+class _MonitoredSeries(Failures):
     """The state of one series: 400 bytes, and as many again while runs fail too often."""
 
-    __slots__ = ("alarms", "bad", "bad_before", "counted", "counted_before", "minute", "packed", "reasons", "traces")
+    __slots__ = ("alarms", "bad", "bad_before", "counted", "counted_before", "minute", "packed")
 
     def __init__(self) -> None:
+        super().__init__()
         self.minute = 0
         """The minute of the last run."""
         self.bad = 0
@@ -42,17 +39,13 @@ class _MonitoredSeries:
         self.counted_before = 0
         self.alarms = 0
         self.packed = Evidence().packed()
-        self.traces = b""
-        """The ids of the last traces that failed since the failures began."""
-        self.reasons: dict[str, int] | None = None
-        """The most frequent reasons of these failures, with about how many there were."""
 
 
 class SeriesState(NamedTuple):
     """The evidence of a series as a gauge shows it."""
 
-    evidence: float
-    """As a share of that of an alarm; at least 1 during one."""
+    evidence: float | None
+    """As a share of that of an alarm; at least 1 during one. None if it is only compared with."""
     is_alarm: bool
     since: int
     """The minute since which the failures are more; 0 if they are not."""
@@ -88,7 +81,7 @@ class ObjectiveMonitor:
         self.judge: Final = judge_of(settings.of)
         self.evaluator: Final = settings.of.evaluator or settings.of.score
         """The evaluator whose reasons it shows; None for those of all."""
-        self._objective: Final = Objective(settings.at_most)
+        self._objective: Final = Objective(settings.at_most or 0)
         self._series: Final[dict[SeriesKey, _MonitoredSeries]] = {}
         self._touched: Final[dict[SeriesKey, _MonitoredSeries]] = {}
         """The series with runs in this minute."""
@@ -99,6 +92,10 @@ class ObjectiveMonitor:
     def threshold(self) -> float:
         """The evidence of an alarm."""
         return self.settings.minutes * max(1, len(self._series))
+
+    def place(self, attributes: Attributes) -> SeriesKey | None:
+        """Return the series of a run."""
+        return values_of(attributes, self.by)
 
     def count(self, key: SeriesKey, minute: int, trace_id: bytes, bad_for: Iterable[str] | None) -> SeriesKey:
         """Count a run, and return the series in which it counts. Call `end` before the first run of another minute.
@@ -119,9 +116,7 @@ class ObjectiveMonitor:
         series.counted += 1
         if bad_for is not None:
             series.bad += 1
-            series.traces = (series.traces + trace_id[:_ID_BYTES].ljust(_ID_BYTES, b"\0"))[-SHOWN_TRACES * _ID_BYTES :]
-            for text in bad_for:
-                series.reasons = _counted(series.reasons, text)
+            series.add(trace_id, bad_for)
         return key
 
     def end(self) -> Iterator[MonitorAlarm]:
@@ -140,7 +135,7 @@ class ObjectiveMonitor:
                 bad, counted = before.portion_bad + series.bad, before.portion_counted + series.counted
                 yield self._alarm(key, series, before.portion, bad, counted)._replace(is_over=True)
             if not after.is_alarm and not after.counted:
-                series.traces, series.reasons = b"", None
+                series.clear()
             series.packed = after.packed()
             series.bad = series.counted = 0
 
@@ -194,8 +189,6 @@ class ObjectiveMonitor:
         return (OTHER,) * len(self.by)
 
     def _alarm(self, key: SeriesKey, series: _MonitoredSeries, since: int, bad: int, counted: int) -> MonitorAlarm:
-        traces = series.traces
-        reasons = sorted((series.reasons or {}).items(), key=lambda each: (-each[1], each[0]))
         return MonitorAlarm(
             monitor=self.name,
             series=series_name(key),
@@ -203,24 +196,12 @@ class ObjectiveMonitor:
             since=since,
             bad=bad,
             counted=counted,
-            objective=self.settings.at_most,
-            traces=tuple(traces[at : at + _ID_BYTES] for at in range(0, len(traces), _ID_BYTES)),
-            reasons=tuple(text for text, _ in reasons[:SHOWN_REASONS]),
+            objective=self._objective.at_most,
+            traces=series.last_traces(),
+            reasons=series.most_frequent(),
         )
 
 
 def series_name(key: SeriesKey) -> str:
     """Return the name of a series for people: the values with ` / ` between them."""
     return " / ".join(key)
-
-
-def _counted(reasons: dict[str, int] | None, text: str) -> dict[str, int]:
-    """Count a reason. Of more than five, a new one takes the place and the count of the rarest."""
-    if reasons is None:
-        return {text: 1}
-    if text not in reasons and len(reasons) >= _KEPT_REASONS:
-        rarest, most = min(reasons.items(), key=lambda each: each[1])
-        # Made anew: a dict from which keys are removed grows.
-        return {each: count for each, count in reasons.items() if each != rarest} | {text: most + 1}
-    reasons[text] = reasons.get(text, 0) + 1
-    return reasons

@@ -11,9 +11,10 @@ from msgspec.msgpack import Decoder, Encoder
 
 from spanscore.model import Report
 from spanscore.model.alarms import MonitorAlarm
-from spanscore.monitors.judged import is_counted, values_of
+from spanscore.monitors.judged import is_counted
 from spanscore.monitors.monitor import ObjectiveMonitor, SavedSeries, SeriesKey
 from spanscore.monitors.settings import MonitorSettings
+from spanscore.monitors.versions import VersionMonitor
 from spanscore.reports.reasons import Reason, reasons
 
 _LOST_MINUTES: Final = 2
@@ -34,7 +35,8 @@ class _Saved(NamedTuple):
     monitors: list[_SavedMonitor]
 
 
-Judged: TypeAlias = tuple[ObjectiveMonitor, SeriesKey, tuple[str, ...] | None]
+Monitor: TypeAlias = ObjectiveMonitor | VersionMonitor
+Judged: TypeAlias = tuple[Monitor, SeriesKey, tuple[str, ...] | None]
 """A monitor that counts a run, the series of the run, and the reasons for which it is bad, or None."""
 
 _ENCODER: Final = Encoder()
@@ -49,7 +51,7 @@ class Monitors:
     """
 
     def __init__(self, settings: Mapping[str, MonitorSettings]) -> None:
-        self.each: Final = tuple(ObjectiveMonitor(name, each) for name, each in settings.items())
+        self.each: Final = tuple(new_monitor(name, each) for name, each in settings.items())
         """The monitors."""
         self._minute = 0
         self._texts: Final[dict[str, str]] = {}
@@ -72,15 +74,16 @@ class Monitors:
         if not is_counted(report):
             return found
         evaluations = {each.name: each for each in report.evaluations}
-        keys: dict[tuple[str, ...], SeriesKey] = {}
+        keys: dict[tuple[str, ...] | None, SeriesKey | None] = {}
         known: tuple[Reason, ...] | None = None
         for monitor in self.each:
             is_bad = monitor.judge(report, evaluations)
             if is_bad is None:
                 continue
-            key = keys.get(monitor.by)
+            if monitor.by is None or (key := keys.get(monitor.by)) is None:
+                key = keys[monitor.by] = monitor.place(report.trajectory.attributes)
             if key is None:
-                key = keys[monitor.by] = values_of(report.trajectory.attributes, monitor.by)
+                continue
             bad_for = None
             if is_bad:
                 known = self._reasons(report) if known is None else known
@@ -133,6 +136,11 @@ class Monitors:
         except (MsgspecError, struct.error) as error:
             message = "the state of monitors cannot be read"
             raise ValueError(message) from error
+
+
+def new_monitor(name: str, settings: MonitorSettings) -> Monitor:
+    """Return a monitor without a run."""
+    return VersionMonitor(name, settings) if settings.compares else ObjectiveMonitor(name, settings)
 
 
 def _identity(settings: MonitorSettings) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Final, Literal
 
 from annotated_types import Ge, Gt, Le, MaxLen
@@ -48,23 +49,46 @@ class MonitoredRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitorSettings:
-    """A monitor: an alarm if runs fail more often than they may."""
+    """A monitor: an alarm if runs fail more often than they may, or more often than those of another version."""
 
     of: Annotated[MonitoredRuns, Example({"evaluator": "health", "fails": True})]
     """The runs that count, and those of them that are bad: of the runs that an evaluator passed or failed those that
     it failed, `{evaluator: NAME, fails: true}`; of those with its score those with a lower one,
     `{score: NAME, below: 0.8}`; of those with a verdict the failing ones, `{verdict: fail}`; of those that called a
     tool those in which a call of it failed, `{tool: NAME, fails: true}`."""
-    at_most: Annotated[Share, Ge(0.001), Le(0.5)]
+    at_most: Annotated[Share | None, Ge(0.001), Le(0.5), Example("5%")] = None
     """The share of the counted runs that may be bad, in a bad hour too: from 0.1% to 50%."""
     by: Annotated[tuple[Text, ...], MaxLen(3), Example(["service.name", "gen_ai.agent.name"])] = ()
     """None to three resource or root-span attributes, or `span.name`: each combination of their values is a series with
     an alarm of its own."""
-    one_false_alarm_per_s: Annotated[Duration, Ge(_HOUR_S), Le(_TEN_YEARS_S), Example("30d")]
+    one_false_alarm_per_s: Annotated[Duration | None, Ge(_HOUR_S), Le(_TEN_YEARS_S), Example("30d")] = None
     """The mean time between false alarms of the whole monitor, at least, whatever the traffic and however many series:
     from 1h to 3650d."""
+    new: Annotated[Mapping[Text, str], Example({"service.version": "2.*"})] = field(default_factory=dict)
+    """Instead of an objective, two versions may be compared, which run at the same time: the runs of the new one, as
+    `match` of an evaluator selects them. A run in both, or in neither, does not count."""
+    stable: Annotated[Mapping[Text, str], Example({"service.version": "1.*"})] = field(default_factory=dict)
+    """The runs of the version with which the new one is compared."""
+    false_alarm: Annotated[Share | None, Ge(0.0001), Le(0.2), Example("1%")] = None
+    """The chance of a false alarm in this comparison, ever, however often one looks: from 0.01% to 20%."""
+
+    def __post_init__(self) -> None:
+        """Check that it has an objective, or two versions."""
+        objective = (self.at_most is not None, self.one_false_alarm_per_s is not None)
+        versions = (bool(self.new), bool(self.stable), self.false_alarm is not None)
+        if not (all(objective) and not any(versions)) and not (all(versions) and not any(objective)):
+            message = "must have either at_most and one_false_alarm_per, or new, stable and false_alarm"
+            raise ValueError(message)
+        if self.by and self.compares:
+            message = "by: cannot be given with new and stable, which are the series"
+            raise ValueError(message)
+
+    @property
+    def compares(self) -> bool:
+        """Whether it compares two versions."""
+        return self.false_alarm is not None
 
     @property
     def minutes(self) -> float:
         """The minutes between two false alarms."""
-        return self.one_false_alarm_per_s / 60
+        return (self.one_false_alarm_per_s or 0) / 60

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 
 from spanscore.model import Report
 from spanscore.model.alarms import MonitorAlarm
-from spanscore.monitors.monitor import ObjectiveMonitor, SeriesKey, series_name
-from spanscore.monitors.monitors import Monitors
+from spanscore.monitors.monitor import SeriesKey, series_name
+from spanscore.monitors.monitors import Monitors, new_monitor
 from spanscore.monitors.settings import MonitorSettings
 
 SUGGESTED: Final = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)
@@ -98,7 +98,11 @@ class WatchedRuns:
         return found
 
     def suggested(self, name: str) -> float | None:
-        """Return the least objective at which these runs raise no alarm; None if there is none up to 50 %."""
+        """Return the least objective at which these runs raise no alarm; None if there is none up to 50 %.
+
+        Args:
+            name: a monitor with an objective.
+        """
         return next((share for share in SUGGESTED if not self._alarms_at(name, share)), None)
 
     def _alarms_at(self, name: str, at_most: float) -> bool:
@@ -112,7 +116,7 @@ class WatchedRuns:
         self, name: str, settings: MonitorSettings, found: dict[str, WatchedSeries]
     ) -> Iterable[tuple[SeriesKey, JudgedRun]]:
         """Count the runs of a monitor, and yield them with their series. Alarms are added to the series in `found`."""
-        monitor = ObjectiveMonitor(name, settings)
+        monitor = new_monitor(name, settings)
         minute = 0
         for run in sorted(self._runs[name], key=lambda run: run.minute):
             if run.minute != minute:

@@ -59,7 +59,8 @@ def show_monitors(telemetry: OwnTelemetry, monitors: LiveMonitors) -> None:
     telemetry.observe(own.MONITOR_RUNS, lambda: {names: state.counted for names, state in monitors.states()})
     telemetry.observe(own.MONITOR_RUNS_BAD, lambda: {names: state.bad for names, state in monitors.states()})
     telemetry.observe(
-        own.MONITOR_EVIDENCE, lambda: {names: log_share(state.evidence) for names, state in monitors.states()}
+        own.MONITOR_EVIDENCE,
+        lambda: {names: log_share(state.evidence) for names, state in monitors.states() if state.evidence is not None},
     )
     telemetry.observe(own.MONITOR_ALARM, lambda: {names: int(state.is_alarm) for names, state in monitors.states()})
     telemetry.observe(own.MONITOR_ALARMS, lambda: {names: state.alarms for names, state in monitors.states()})
