@@ -9,6 +9,7 @@ import random
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import log10
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +28,7 @@ from spanscore.contracts.instruments.instrument import (
 from spanscore.contracts.instruments.own import OWN_INSTRUMENTS
 from spanscore.metrics.accumulation import Accumulation
 from spanscore.metrics.exposition import Exposition
+from spanscore.monitors.e_detector import Evidence, Objective
 
 END_S: Final = 1_767_267_600
 """2026-01-01 11:40 UTC: where the history ends, and queries of it."""
@@ -48,6 +50,10 @@ _SAMPLE: Final = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
 _TARGET: Final = 'instance="spanscore:9464",job="spanscore"'
 _OWN: Final = {each.name: each for each in OWN_INSTRUMENTS}
 _TYPICAL_S: Final = 0.4
+_MONITOR: Final = "failing_runs"
+_OBJECTIVE: Final = Objective(0.2)
+_ALARM: Final = 30 * 24 * 60 * len(AGENTS)
+"""The evidence of an alarm, with one false one per 30 days."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,8 @@ class History:
         self._random = random.Random(5)  # noqa: S311 - a history, not a secret
         self._page: Final = Exposition()
         self._spans = 0
+        self._evidence: Final = dict.fromkeys(AGENTS, Evidence())
+        """Of a monitor, by agent; each scrape is a minute for it."""
 
     def write(self, path: Path) -> None:
         """Write every scrape of it, for `promtool tsdb create-blocks-from openmetrics`."""
@@ -87,7 +95,7 @@ class History:
         """Let the seconds of one scrape pass: each agent has a run in every other one."""
         for index, agent in enumerate(AGENTS):
             if self._random.random() < 1 / 2:
-                self._run(agent, "shop" if index % 2 else "desk", at_s, trouble=0.03 + 0.07 * (index % 4 == 0))
+                self._run(agent, _service(agent), at_s, trouble=0.03 + 0.07 * (index % 4 == 0))
         self._own(at_s)
 
     def _run(self, agent: str, service: str, at_s: int, trouble: float) -> None:
@@ -96,6 +104,7 @@ class History:
         failing = self._random.random() < trouble
         if failing:
             self.failures.append(Failure(agent, at_s))
+        self._watch(f"{service} / {agent}", agent, at_s, failing=failing)
         word = "fail" if failing else "none" if self._random.random() < trouble / 4 else "pass"
         self._page.record(RUNS, 1, (word, agent, service))
         if agent == "approvals":  # most are answered
@@ -107,6 +116,16 @@ class History:
         for name in EVALUATORS:
             self._evaluate(name, agent, service, "fail" if name in guilty else "skipped" if word == "none" else "pass")
         self._call(agent, service, trouble)
+
+    def _watch(self, series: str, agent: str, at_s: int, *, failing: bool) -> None:
+        found = self._evidence[agent] = _OBJECTIVE.after(self._evidence[agent], at_s // SCRAPE_S, failing, 1, _ALARM)
+        labels = (_MONITOR, series)
+        self._page.record(_OWN["spanscore.monitor.runs"], 1, labels)
+        self._page.record(_OWN["spanscore.monitor.runs.bad"], int(failing), labels)
+        shares = {(_MONITOR, f"{_service(each)} / {each}"): its.value / _ALARM for each, its in self._evidence.items()}
+        logarithms = {each: log10(share) for each, share in shares.items() if share}
+        self._page.observe(_OWN["spanscore.monitor.evidence"], lambda: logarithms)
+        self._page.observe(_OWN["spanscore.monitor.alarm"], lambda: {labels: int(found.is_alarm)})
 
     def _evaluate(self, name: str, agent: str, service: str, outcome: str) -> None:
         odd = outcome == "pass" and self._random.random() < 1 / 40
@@ -149,6 +168,10 @@ class History:
             page.record(own["spanscore.export.failures"], 1, ("otlp", "unavailable"))
         for name, values, number in _GAUGES:
             _observe(page, own[name], values, number + self._random.randrange(5))
+
+
+def _service(agent: str) -> str:
+    return "shop" if AGENTS.index(agent) % 2 else "desk"
 
 
 def _reason(evaluator: str, agent: str) -> str:
