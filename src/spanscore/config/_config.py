@@ -31,6 +31,7 @@ from spanscore.config._yaml import MAX_BYTES, place_in, read
 from spanscore.contracts import Dialect
 from spanscore.contracts.settings import Secret
 from spanscore.errors import ConfigError, InputError
+from spanscore.keep.settings import KeepSettings
 from spanscore.scoring.conversations.settings import ConversationSettings
 from spanscore.scoring.pipeline import EvaluatorEntry
 from spanscore.storage.settings import CAN_STORE, StorageSettings
@@ -47,6 +48,11 @@ _NEEDS_SECTION: Final = (
 _NOT_WITH_KAFKA: Final = (
     "cannot be used with receivers.kafka, whose partitions go by trace: several members may read the turns of one "
     "conversation"
+)
+_KEEP: Final[KeyPath] = ("keep",)
+_KEEP_NEEDS: Final = (
+    "needs exporters.otlp with 'traces' among its signals: the spans that are kept are sent there; other commands "
+    "than serve need neither"
 )
 _TURNS_SHARE: Final = 8
 _LIBRDKAFKA: Final[KeyPath] = ("receivers", "kafka", "settings")
@@ -65,6 +71,8 @@ class Config:
     traces: TraceSettings
     storage: StorageSettings
     conversations: ConversationSettings | None
+    """None where the file has no such section."""
+    keep: KeepSettings | None
     """None where the file has no such section."""
     exporters: Mapping[str, Any]
     """The settings of the exporters in the file, by name, in the order of the file."""
@@ -118,6 +126,8 @@ class Config:
         unusable = [*missing_directories(self.exporters), *unusable_files(self.receivers.get("otlp"), self.page)]
         if unusable:
             raise one_error([Problem(self.root.find(at).place, at, why) for at, why in unusable], self.source)
+        if self.keep is not None and not self.sends_spans:
+            raise one_error([Problem(self.root.key_place(_KEEP), _KEEP, _KEEP_NEEDS)], self.source)
         return self._with(
             receivers={"otlp": OtlpReceiver()},
             exporters={"prometheus": PrometheusExporter(), "console": ConsoleExporter()},
@@ -265,6 +275,7 @@ def loads(text: str, source: str, directory: Path, environment: Mapping[str, str
     if not isinstance(document, list) and document.content.mask:
         known = [each for each in dialects if not isinstance(each, Problem)]
         problems += _mask_problems(document.content.mask, wanted_attributes(known, model_calls=True).patterns, root)
+    problems += [] if isinstance(document, list) else _keep_problems(root, document.keep)
     problems = list(first_causes(problems, unread, root))
     if isinstance(document, list) or problems:
         raise one_error(problems, source)
@@ -275,6 +286,7 @@ def loads(text: str, source: str, directory: Path, environment: Mapping[str, str
         traces=document.traces,
         storage=document.storage,
         conversations=document.conversations,
+        keep=document.keep,
         exporters=_listed(document, root, "exporters"),
         metrics=document.metrics,
         annotate=document.annotate or "child_span",
@@ -323,6 +335,21 @@ def _mask_problems(masks: Sequence[str], read: Iterable[str], root: Node) -> Ite
         except InputError as error:
             at: KeyPath = ("content", "mask", index)
             yield Problem(root.find(at).place, at, str(error))
+
+
+def _keep_problems(root: Node, keep: KeepSettings | None) -> Iterator[Problem]:
+    """Yield the problems of rules about the score of an evaluator that is not there."""
+    evaluators = root.mapping("evaluators")
+    for index, rule in enumerate(() if keep is None else keep.rules):
+        name = rule.when.score
+        if name is None:
+            continue
+        over = root.find(("evaluators", name, "over")).value
+        if name not in evaluators or over == "conversation":
+            at: KeyPath = ("keep", "rules", index, "when", "score")
+            yield Problem(
+                root.find(at).place, at, f"must be an evaluator of runs: {', '.join(evaluators)}; not {name!r}"
+            )
 
 
 def _given(root: Node) -> Iterator[str]:

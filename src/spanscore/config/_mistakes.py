@@ -14,7 +14,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from spanscore.config._nodes import Node, Path
-from spanscore.contracts.settings import DURATION, ENDPOINT, SIZE, URL, unit_hint
+from spanscore.contracts.settings import DURATION, ENDPOINT, SHARE, SIZE, URL, unit_hint
 from spanscore.messages.nearest import suggestion
 from spanscore.messages.plural import plural
 
@@ -23,6 +23,7 @@ WANTS_TEXT: Final = {
     "not_an_endpoint": ENDPOINT,
     "path_type": "text",
     "not_a_secret": "text",
+    "not_a_share": SHARE,
     "not_a_size": SIZE,
     "string_type": "text",
     "not_a_url": URL,

@@ -155,11 +155,19 @@ class _Text:
             text = core_schema.custom_error_schema(
                 text, custom_error_type=self.written.error, custom_error_message="must be text"
             )
-        return core_schema.no_info_after_validator_function(self.written.read, text)
+        read = core_schema.no_info_after_validator_function(self.written.read, text)
+        return core_schema.no_info_before_validator_function(_number_as_text, read) if self.written.or_number else read
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         pattern = {"pattern": f"^{self.written.pattern}$"} if self.written.pattern else {}
-        return {"type": "string", **pattern, **({"examples": [self.written.example]} if self.written.example else {})}
+        kind = ["string", "number"] if self.written.or_number else "string"
+        return {"type": kind, **pattern, **({"examples": [self.written.example]} if self.written.example else {})}
+
+
+def _number_as_text(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return value
+    return f"{value:.15f}".rstrip("0").rstrip(".") if 0 <= value <= 1 else str(value)
 
 
 def _beside_the_configuration(path: Path, info: ValidationInfo) -> Path:

@@ -20,6 +20,7 @@ from spanscore.config._section import Section
 from spanscore.config._sections import Dialects, Document, Page
 from spanscore.contracts.plugins import Kind, find, is_built_in, names
 from spanscore.errors import ConfigError, PluginError
+from spanscore.keep.settings import KeepSettings
 from spanscore.scoring.conversations.settings import ConversationSettings
 from spanscore.storage.settings import StorageSettings
 
@@ -119,6 +120,7 @@ def _plugins(usable: Collection[tuple[str, str]]) -> _Plugins:
 def _document(plugins: _Plugins) -> type[Document]:
     sections: dict[str, Any] = {key: (model, _like(key)) for key, model in _SETTINGS.items()}
     sections["conversations"] = (checkable(ConversationSettings) | None, None)
+    sections["keep"] = (checkable(KeepSettings) | None, None)
     for key, named in plugins:
         keys: dict[str, Any] = {name: _key(key, name) if plugin else (Any, None) for name, plugin in named}
         section = create_model(key.capitalize(), __base__=Section, __doc__=_ABOUT[key], **keys)

@@ -131,6 +131,8 @@ class Document(Section):
     """The evaluators: a name of your own for each, which becomes gen_ai.evaluation.name."""
     conversations: Any = None
     """The rule by which traces are turns of one conversation, for evaluators with `over: conversation`."""
+    keep: Any = None
+    """The rules by which `serve` sends on only some of the traces, by what the agent did."""
     dialects: Any = Field(default_factory=Dialects)
     """The dialects, which read tool calls from spans."""
     exporters: Any = Field(default_factory=dict)

@@ -212,6 +212,8 @@ class PassingOn:
 
     held_roots: Roots = "none"
     """The spans to hold back until their trace is scored, to put the scores on them."""
+    annotates: bool = True
+    """Whether scores are put on the spans that are held back."""
     child_spans: bool = False
     """Whether scores are sent as a separate child span of the evaluated one."""
     delay_s: float = 2.0

@@ -19,6 +19,7 @@ from annotated_types import MinLen
 DURATION: Final = "a duration such as '500ms', '1m30s' or '24h'"
 SIZE: Final = "a size such as '64MiB', '1GiB' or '10MB'"
 ENDPOINT: Final = "host:port, such as 'localhost:4317' or '[::1]:4317'"
+SHARE: Final = "'all', or a share such as '5%' or 0.05, at least 0.0001%"
 URL: Final = "a URL such as 'http://localhost:4318'"
 
 _SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -183,6 +184,8 @@ class Written:
     example: str = ""
     write: Callable[[Any], str] = str
     """Returns the text again, to be shown."""
+    or_number: bool = False
+    """Whether it may be written as a number too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from spanscore.scoring.conversations.held import Conversations
 from spanscore.scoring.emission import Emission
 from spanscore.scoring.owner import Clock, Owner
 from spanscore.scoring.pipeline import Pipeline
-from spanscore.scoring.scoring_queue import ScoringQueue
+from spanscore.scoring.scoring_queue import Keep, ScoringQueue
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +44,7 @@ class Engine:
         owner: the callbacks and counts of the owner.
         conversations: joins traces to conversations, if configured. Reports of conversations go to the emitters only;
             no method returns them.
+        keep: decides whether the spans of a trace are sent on, if configured.
     """
 
     def __init__(  # noqa: PLR0913 - all but the last are always needed
@@ -55,6 +56,7 @@ class Engine:
         owner: Owner | None = None,
         *,
         conversations: Conversations | None = None,
+        keep: Keep | None = None,
     ) -> None:
         owner = owner or Owner()
         self.table: Final = table
@@ -68,7 +70,15 @@ class Engine:
         if conversations is not None:
             talks = ConversationScoring(conversations, self._emission, self.tallies, faults)
         self.queue: Final = ScoringQueue(
-            pipeline, table, self._emission, talks, clock=clock, owner=owner, tallies=self.tallies, faults=faults
+            pipeline,
+            table,
+            self._emission,
+            talks,
+            clock=clock,
+            owner=owner,
+            tallies=self.tallies,
+            faults=faults,
+            keep=keep,
         )
 
     def reload(self, pipeline: Pipeline, is_root: Callable[[Span], bool]) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple, TypeAlias
 
 from spanscore.collect.table import TraceTable
 from spanscore.contracts.instruments.own import EVALUATION_DURATION, SCORE_LATENCY, TRACE_SPAN_COUNT
 from spanscore.contracts.instruments.tallies import Tallies
 from spanscore.messages.faults import Faults
-from spanscore.model import Report, Trace
+from spanscore.model import KeepDecision, Report, Trace
 from spanscore.scoring.conversation_scoring import ConversationScoring
 from spanscore.scoring.conversations.held_conversation import ConversationRevision
 from spanscore.scoring.emission import Emission
@@ -18,6 +19,9 @@ from spanscore.scoring.owner import Clock, Owner
 from spanscore.scoring.pipeline import Pipeline, Scoring
 from spanscore.scoring.run_verdicts import with_verdicts
 from spanscore.scoring.unscored import Unscored
+
+Keep: TypeAlias = Callable[[Trace, Sequence[Report] | None], KeepDecision]
+"""Decides whether a trace is kept, by its reports; without them, as it could not be scored."""
 
 
 class _UnderWay(NamedTuple):
@@ -42,6 +46,7 @@ class ScoringQueue:
         owner: is notified of scored traces and of answers, and takes measurements.
         tallies: counts traces that cannot be scored, and verdicts that were revised.
         faults: logs why a trace cannot be scored.
+        keep: decides whether a trace is kept, before its reports are emitted; None if that is not configured.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of an engine
@@ -55,6 +60,7 @@ class ScoringQueue:
         owner: Owner,
         tallies: Tallies,
         faults: Faults,
+        keep: Keep | None = None,
     ) -> None:
         self.pipeline = pipeline
         self.backlog = 0
@@ -69,6 +75,7 @@ class ScoringQueue:
         self._owner: Final = owner
         self._tallies: Final = tallies
         self._faults: Final = faults
+        self._keep: Final = keep
         self._closed: Final[deque[Trace]] = deque()
         self._under_way: Final[deque[_UnderWay]] = deque()
 
@@ -155,6 +162,8 @@ class ScoringQueue:
             self._wait_no_more(trace)
             self._faults.contain(error, "a trace could not be scored")
             self._tallies.evaluation_errors["", type(error).__name__] += 1
+            if self._keep is not None:
+                self._keep(trace, None)
             self._owner.listener.scored(trace)
             return
         finally:
@@ -184,6 +193,9 @@ class ScoringQueue:
         if trace.spans:
             self._owner.measure(EVALUATION_DURATION, self._clock() - began)
             self._owner.measure(TRACE_SPAN_COUNT, len(trace.spans))
+        if self._keep is not None:
+            decision = self._keep(trace, reports)
+            reports = tuple(replace(report, keep=decision) for report in reports)
         for report in reports:
             self.unscored.note_recognised(report)
             self._emission.emit(report, trace.trace_id)

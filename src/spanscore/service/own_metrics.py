@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from spanscore.contracts.instruments import own
+from spanscore.emitters.otlp.keep_counts import KeepCounts
 from spanscore.metrics.telemetry import Numbers, OwnTelemetry
 from spanscore.receivers.intake.requests import RequestCounts
 from spanscore.receivers.kafka import KafkaCounts
@@ -44,6 +45,17 @@ def show_kafka(telemetry: OwnTelemetry, counts: KafkaCounts, wrong_keys: Mapping
     telemetry.observe(own.KAFKA_LAG, lambda: {(): counts.lag})
     telemetry.observe(own.KAFKA_UNCOMMITTED, lambda: {(): counts.uncommitted})
     telemetry.observe(own.KAFKA_COMMIT_FAILURES, lambda: _each(counts.commit_failures))
+
+
+def show_keep(telemetry: OwnTelemetry, counts: KeepCounts) -> None:
+    """Register the metrics of traces and spans that are kept or dropped."""
+    telemetry.observe(own.KEEP_TRACES, lambda: dict(counts.traces))
+    telemetry.observe(own.KEEP_SPANS, lambda: _each(counts.spans))
+    telemetry.observe(own.KEEP_BYTES, lambda: _each(counts.bytes))
+    telemetry.observe(own.KEEP_UNDECIDED, lambda: _each(counts.undecided))
+    telemetry.observe(own.KEEP_LATE, lambda: _each(counts.late))
+    telemetry.observe(own.KEEP_INCONSISTENT, lambda: {(): counts.inconsistent})
+    telemetry.observe(own.KEEP_HELD, lambda: {(): counts.held_bytes})
 
 
 def show_pages(telemetry: OwnTelemetry, readers: PageReaders, recent: RecentRuns | None) -> None:

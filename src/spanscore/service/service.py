@@ -34,7 +34,7 @@ from spanscore.service.kafka_partitions import KafkaPartitions
 from spanscore.service.listeners import Front, Listeners, check_target, largest_request
 from spanscore.service.live_page import LivePage
 from spanscore.service.memory import request_memory
-from spanscore.service.own_metrics import show_kafka, show_pages, show_requests, show_storage
+from spanscore.service.own_metrics import show_kafka, show_keep, show_pages, show_requests, show_storage
 from spanscore.service.page_readers import PageReaders
 from spanscore.service.recent_runs import RecentRuns
 from spanscore.storage.directory import Directory
@@ -92,6 +92,10 @@ class Service:
         self._emitters: Final = tuple(sending.values())
         pipeline = wiring.pipeline(config, emitters=self._emitters)
         table = TraceTable(config.traces, wiring.root_condition(config, pipeline.reader))
+        keeper = wiring.trace_keeper(config, table.past.__contains__)
+        if keeper is not None and onward is not None:
+            onward.keep_by(keeper)
+            show_keep(telemetry, keeper.counts)
         self._live = LiveEngine(
             lambda listener: Engine(
                 table,
@@ -100,6 +104,7 @@ class Service:
                 time.monotonic,
                 Owner(listener=listener, measure=telemetry.measure),
                 conversations=wiring.conversations(config, pipeline),
+                keep=None if keeper is None or onward is None else onward.decide,
             )
         )
         self.engine: Final = self._live.engine

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, Self
 
@@ -13,10 +13,12 @@ from spanscore.collect.held_trace import MOST_DELAYS
 from spanscore.contracts import PassingOn, Roots
 from spanscore.emitters.otlp._encoded_scores import child_span_request, encoded_scores
 from spanscore.emitters.otlp._held_roots import HeldRoots, HoldLimits
+from spanscore.emitters.otlp._keep_tags import root_tags
+from spanscore.emitters.otlp.trace_keeper import TraceKeeper
 from spanscore.emitters.sending.backlog import QueueItem, QueueLimits
 from spanscore.emitters.sending.client import Client, Retries
 from spanscore.emitters.sending.send_queue import SendQueue, SendSettings, Timing
-from spanscore.model import CloseReason, Report, Unit
+from spanscore.model import CloseReason, KeepDecision, Report, Trace, Unit
 from spanscore.otlp.raw_requests import RootSpan, split
 from spanscore.reports.evaluation_event import event_time_ns
 
@@ -49,6 +51,8 @@ class ForwardSettings:
 
     roots: Roots = "parentless"
     """The spans to hold back until their trace is scored: its roots, or `none`."""
+    annotates: bool = True
+    """Whether scores are put on the spans that are held back."""
     child_spans: bool = False
     """Whether scores are sent as a child span of the evaluated span."""
     hold: HoldLimits = field(default_factory=HoldLimits)
@@ -59,7 +63,7 @@ class ForwardSettings:
     def for_host(cls, passing: PassingOn) -> Self:
         """Return the settings of a program that passes on."""
         hold = HoldLimits(hold_s=MOST_DELAYS * passing.delay_s + _SLACK_S)
-        return cls(roots=passing.held_roots, child_spans=passing.child_spans, hold=hold)
+        return cls(roots=passing.held_roots, annotates=passing.annotates, child_spans=passing.child_spans, hold=hold)
 
 
 class Forward:
@@ -97,12 +101,15 @@ class Forward:
         timing = timing or Timing()
         self._now_ns: Final = now_ns
         self._roots: Roots = settings.roots
+        self._annotates: Final = settings.annotates
         self._child_spans: Final = settings.child_spans
         self._clock: Final = timing.clock
         self._held: Final = HeldRoots(settings.hold)
         self._received = self._annotated = self._handed_over = 0
         self._unannotated: Final[Counter[str]] = Counter()
         self._last_scored = b""
+        self._last_tags = b""
+        self._keeper: TraceKeeper | None = None
         self._lock: Final = threading.Lock()  # guards all of the above: the queue's thread passes expired roots on
         sending = SendSettings(name="forward", queue=settings.queue, retries=settings.retries)
         self.outbox: Final = SendQueue(client, sending, self._expire, timing)
@@ -139,6 +146,17 @@ class Forward:
             held, held_size = len(self._held), self._held.size
         return self.outbox.has_room(1 + held, size + held_size + held * _SCORES_SIZE) or not (self.outbox.size + held)
 
+    def keep_by(self, keeper: TraceKeeper) -> None:
+        """Have a keeper note all spans, and tag the roots with its decisions. Call it before the first span."""
+        self._keeper = keeper
+
+    def decide(self, trace: Trace, reports: Sequence[Report] | None) -> KeepDecision:
+        """Return the decision for a closed trace. To be called once for each of its closings, before `emit`."""
+        with self._lock:
+            if self._keeper is None:
+                return KeepDecision(kept=True)
+            return self._keeper.decide(trace, reports)
+
     def take(self, request: bytes) -> None:
         """Take the accepted spans of one ExportTraceServiceRequest, in protobuf. To be called before they are scored.
 
@@ -149,9 +167,11 @@ class Forward:
         with self._lock:
             self._received += spans + len(roots)
             self._release_scored()
+            now = self._clock()
+            if self._keeper is not None:
+                self._keeper.take(request, now)
             if rest:
                 self.outbox.put(QueueItem("traces", rest, spans))
-            now = self._clock()
             for root in roots:
                 self._release(self._held.add(root, now), "displaced")
 
@@ -173,14 +193,15 @@ class Forward:
             if trajectory.trace_id != self._last_scored:
                 self._release_scored()
             self._last_scored = trajectory.trace_id
+            tags = self._last_tags = b"" if report.keep is None else root_tags(report.keep)
             roots = self._held.take(trajectory.trace_id, trajectory.root_span_id)
-            if not report.evaluations:
-                self._release(roots, "not_evaluated")
+            if not report.evaluations or not self._annotates:
+                self._release(roots, "not_evaluated", tags)
                 return
             if not roots and self._roots != "none" and _is_rootless(report):
                 self._send_child(report)
             for root in roots:
-                content = root.content + encoded_scores(report, event_time_ns(root.start_ns, root.end_ns))
+                content = root.content + tags + encoded_scores(report, event_time_ns(root.start_ns, root.end_ns))
                 self.outbox.put(QueueItem("traces", content, 1, root.envelope))
                 self._annotated += 1
 
@@ -203,6 +224,8 @@ class Forward:
 
     def _expire(self) -> None:
         with self._lock:
+            if self._keeper is not None:
+                self._keeper.expire(self._clock())
             self._release(self._held.expire(self._clock()), "expired")
 
     def _send_child(self, report: Report) -> None:
@@ -211,12 +234,12 @@ class Forward:
 
     def _release_scored(self) -> None:
         """Send the other roots of the trace scored last: its reports arrive in sequence, and are complete now."""
-        self._release(self._held.take(self._last_scored), "not_evaluated")
+        self._release(self._held.take(self._last_scored), "not_evaluated", self._last_tags)
         self._last_scored = b""
 
-    def _release(self, roots: Iterable[RootSpan], why: str) -> None:
+    def _release(self, roots: Iterable[RootSpan], why: str, tags: bytes = b"") -> None:
         for root in roots:
-            self.outbox.put(QueueItem("traces", root.content, 1, root.envelope))
+            self.outbox.put(QueueItem("traces", root.content + tags, 1, root.envelope))
             self._unannotated[why] += 1
 
 
