@@ -37,5 +37,5 @@ def test_the_trace_state_is_the_last_one() -> None:
     found: defaultdict[str, int] = defaultdict(int)
     for span in (simple_span(1), simple_span(1, 2, trace_state="a=b"), simple_span(1, 3, trace_state="ot=th:8")):
         content = span.SerializeToString() + (b"\x1a\x03x=y" if span.trace_state == "a=b" else b"")
-        found[trace_state(content, (0, len(content)))] += 1
+        found[trace_state(content, 0, len(content))] += 1
     assert {"": 1, "x=y": 1, "ot=th:8": 1} == found

@@ -85,5 +85,11 @@ def serving(config: Config) -> Host:
     annotates = config.annotate == "root_event"
     if annotates or config.keep is not None:
         held = "remote_parent" if config.traces.root == "remote_parent" else "parentless"
-    delay_s = config.traces.longest_delay_s
-    return Host(passes_on=PassingOn(held_roots=held, annotates=annotates, child_spans=child_spans, delay_s=delay_s))
+    passing = PassingOn(
+        held_roots=held,
+        annotates=annotates,
+        child_spans=child_spans,
+        waiting_bytes=0 if config.keep is None else config.keep.max_bytes,
+        delay_s=config.traces.longest_delay_s,
+    )
+    return Host(passes_on=passing)

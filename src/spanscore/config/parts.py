@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from spanscore.collect.held_trace import MOST_DELAYS
 from spanscore.config import Config, default
-from spanscore.contracts import Emitter, looks_at_results
+from spanscore.contracts import Emitter, Roots, looks_at_results
 from spanscore.model import Span, Unit
 from spanscore.scoring.conversations.held import Conversations
 from spanscore.scoring.pipeline import EvaluatorEntry, Pipeline
@@ -75,7 +75,8 @@ def trace_keeper(config: Config, is_closed: Callable[[bytes], bool]) -> TraceKee
 
     traces = config.traces
     longest_s = traces.max_trace_age_s + MOST_DELAYS * traces.longest_delay_s + _DECIDED_WITHIN_S
-    return TraceKeeper(config.keep, is_closed, remember=traces.remember_traces, longest_s=longest_s)
+    roots: Roots = "remote_parent" if traces.root == "remote_parent" else "parentless"
+    return TraceKeeper(config.keep, is_closed, remember=traces.remember_traces, longest_s=longest_s, roots=roots)
 
 
 def _limited(entry: EvaluatorEntry) -> EvaluatorEntry:

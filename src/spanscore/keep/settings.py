@@ -83,8 +83,9 @@ class KeepRule:
 class KeepSettings:
     """Sampling by verdict, of the spans that `serve` sends on by `exporters.otlp`. Off when left out."""
 
-    mode: Literal["observe"] = "observe"
-    """`observe` sends everything on, and adds to each root span what the rules would do."""
+    mode: Literal["observe", "on"] = "observe"
+    """`on` sends on the traces that the rules keep; `observe` sends all on, and adds to each root span what the rules
+    would do."""
     rules: Annotated[tuple[KeepRule, ...], MaxLen(50)] = ()
     """The rules, of which the first that matches decides; at most eight may keep less than all."""
     default: Share = 1.0

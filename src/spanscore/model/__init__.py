@@ -259,6 +259,11 @@ class Report:
     """Whether the spans of the trace are sent on; None if the section `keep` is not configured."""
 
     @property
+    def dropped(self) -> bool:
+        """Whether the section `keep` has dropped the trace, so that no link leads to it."""
+        return self.keep is not None and not (self.keep.kept or self.keep.observed)
+
+    @property
     def complete(self) -> bool:
         """Whether the whole run was seen."""
         completeness = self.trajectory.completeness

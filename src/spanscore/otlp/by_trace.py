@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from google.protobuf.message import DecodeError
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from spanscore.otlp.field_numbers import RESOURCE_SPANS, SCOPE_SPANS, SPANS, TRACE_ID
 from spanscore.otlp.raw_requests import Envelope
-from spanscore.otlp.wire import Place, field_at, fields, length_prefix, readable_field
+from spanscore.otlp.wire import Place, field_at, fields, length_delimited, length_prefix, readable_field
 
 TRACE_STATE: Final = SpanMessage.TRACE_STATE_FIELD_NUMBER
 _TRACE_ID_SIZE: Final = 16
@@ -17,6 +18,7 @@ _TRACE_ID_PREFIX: Final = length_prefix(TRACE_ID, _TRACE_ID_SIZE)
 _FIRST: Final = len(_TRACE_ID_PREFIX)
 _BEHIND: Final = _FIRST + _TRACE_ID_SIZE
 _OTEL_MEMBER: Final = b"ot="
+_RARE: Final = 128  # bytes to an equals sign, in texts that are no code
 
 
 class SpanRun(NamedTuple):
@@ -42,6 +44,12 @@ def span_runs(request: bytes) -> Iterator[SpanRun]:
             yield from _runs(request, scope, request_head, resource_head)
 
 
+def request_with(envelope: Envelope, content: list[bytes]) -> bytes:
+    """Return a request with the fields of spans that have the same envelope."""
+    scope_spans = length_delimited(SCOPE_SPANS, b"".join([envelope.scope, *content]))
+    return envelope.request + length_delimited(RESOURCE_SPANS, envelope.resource + scope_spans)
+
+
 def span_places(content: bytes) -> Iterator[Place]:
     """Yield the places of the spans in the fields of a run."""
     position, end = 0, len(content)
@@ -52,12 +60,21 @@ def span_places(content: bytes) -> Iterator[Place]:
 
 def may_sample(content: bytes, first: int, end: int) -> bool:
     """Return whether a trace state between the two places may have the member of OpenTelemetry."""
+    for _ in range((end - first) // _RARE + 1):  # to look for one byte is faster than for three
+        first = content.find(b"=", first, end) + 1
+        if not first:
+            return False
+        if content.startswith(_OTEL_MEMBER, first - len(_OTEL_MEMBER)):
+            return True
     return content.find(_OTEL_MEMBER, first, end) >= 0
 
 
-def trace_state(content: bytes, place: Place) -> str:
-    """Return the trace state of a span; empty if there is none, or if it is not UTF-8."""
-    return readable_field(content, place, TRACE_STATE).decode(errors="ignore")
+def trace_state(content: bytes, first: int, end: int) -> str:
+    """Return the trace state of a span; empty if there is none, or if it cannot be read."""
+    try:
+        return SpanMessage.FromString(content[first:end]).trace_state
+    except DecodeError:
+        return ""
 
 
 def _parts(request: bytes, place: Place, number: int) -> tuple[bytes, list[Place]]:

@@ -17,9 +17,9 @@ from spanscore.model import CloseReason, FinishReason, Report, Span, Trace
 from spanscore.scoring.conversation_scoring import ConversationScoring
 from spanscore.scoring.conversations.held import Conversations
 from spanscore.scoring.emission import Emission
-from spanscore.scoring.owner import Clock, Owner
+from spanscore.scoring.owner import Clock, Keeps, Owner
 from spanscore.scoring.pipeline import Pipeline
-from spanscore.scoring.scoring_queue import Keep, ScoringQueue
+from spanscore.scoring.scoring_queue import ScoringQueue
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class Engine:
         owner: Owner | None = None,
         *,
         conversations: Conversations | None = None,
-        keep: Keep | None = None,
+        keep: Keeps | None = None,
     ) -> None:
         owner = owner or Owner()
         self.table: Final = table
@@ -68,7 +68,7 @@ class Engine:
         self._emission: Final = Emission(self.emitters, self.tallies, faults)
         talks = None
         if conversations is not None:
-            talks = ConversationScoring(conversations, self._emission, self.tallies, faults)
+            talks = ConversationScoring(conversations, self._emission, self.tallies, faults, keep)
         self.queue: Final = ScoringQueue(
             pipeline,
             table,

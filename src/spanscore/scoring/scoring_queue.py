@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from spanscore.collect.table import TraceTable
 from spanscore.contracts.instruments.own import EVALUATION_DURATION, SCORE_LATENCY, TRACE_SPAN_COUNT
 from spanscore.contracts.instruments.tallies import Tallies
 from spanscore.messages.faults import Faults
-from spanscore.model import KeepDecision, Report, Trace
+from spanscore.model import Report, Trace
 from spanscore.scoring.conversation_scoring import ConversationScoring
 from spanscore.scoring.conversations.held_conversation import ConversationRevision
 from spanscore.scoring.emission import Emission
-from spanscore.scoring.owner import Clock, Owner
+from spanscore.scoring.owner import Clock, Keeps, Owner
 from spanscore.scoring.pipeline import Pipeline, Scoring
 from spanscore.scoring.run_verdicts import with_verdicts
 from spanscore.scoring.unscored import Unscored
-
-Keep: TypeAlias = Callable[[Trace, Sequence[Report] | None], KeepDecision]
-"""Decides whether a trace is kept, by its reports; without them, as it could not be scored."""
 
 
 class _UnderWay(NamedTuple):
@@ -60,7 +57,7 @@ class ScoringQueue:
         owner: Owner,
         tallies: Tallies,
         faults: Faults,
-        keep: Keep | None = None,
+        keep: Keeps | None = None,
     ) -> None:
         self.pipeline = pipeline
         self.backlog = 0
@@ -96,6 +93,8 @@ class ScoringQueue:
                 self._emission.counted.add((trace.trace_id, trace.revision))
             self.backlog += len(trace.spans)
             self.waiting[trace.trace_id] += 1
+            if self._keep is not None:
+                self._keep.closed(trace.trace_id)
         self.unscored.note_lost(self._table, self.pipeline.reader)
         self._note_given_up()
 
@@ -163,7 +162,7 @@ class ScoringQueue:
             self._faults.contain(error, "a trace could not be scored")
             self._tallies.evaluation_errors["", type(error).__name__] += 1
             if self._keep is not None:
-                self._keep(trace, None)
+                self._keep.decide(trace, None)
             self._owner.listener.scored(trace)
             return
         finally:
@@ -194,7 +193,7 @@ class ScoringQueue:
             self._owner.measure(EVALUATION_DURATION, self._clock() - began)
             self._owner.measure(TRACE_SPAN_COUNT, len(trace.spans))
         if self._keep is not None:
-            decision = self._keep(trace, reports)
+            decision = self._keep.decide(trace, reports)
             reports = tuple(replace(report, keep=decision) for report in reports)
         for report in reports:
             self.unscored.note_recognised(report)

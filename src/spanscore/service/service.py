@@ -104,7 +104,7 @@ class Service:
                 time.monotonic,
                 Owner(listener=listener, measure=telemetry.measure),
                 conversations=wiring.conversations(config, pipeline),
-                keep=None if keeper is None or onward is None else onward.decide,
+                keep=None if keeper is None else onward,
             )
         )
         self.engine: Final = self._live.engine

@@ -1,33 +1,48 @@
-"""Decides which traces are kept, and counts their spans, by the section `keep`. The caller passes the time."""
+"""Holds the spans of open traces, and decides which traces are kept. The caller passes the time."""
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from spanscore.collect.remembered import RememberedIds
+from spanscore.contracts import Roots
+from spanscore.emitters.otlp._keep_tags import Tagging
 from spanscore.emitters.otlp.keep_counts import KeepCounts, decision_word
 from spanscore.keep.rules import sampling_rules
-from spanscore.keep.sampling import randomness_of, read_state, restated
+from spanscore.keep.sampling import randomness_of, read_state
 from spanscore.keep.settings import KeepSettings
 from spanscore.model import KeepDecision, Report, Trace
 from spanscore.otlp.by_trace import SpanRun, may_sample, span_places, span_runs, trace_state
+from spanscore.otlp.raw_requests import Envelope, Split
+
+HUNG_AFTER_S: Final = 30.0
+"""A closed trace is kept without a decision after this time: far longer than evaluations take."""
 
 _KEPT: Final = b"\1"
 _DROPPED: Final = b"\0"
 """Behind the id of a trace that is remembered: its decision."""
+_RUN_SIZE: Final = 100
+"""Bytes of memory that spans take besides their own, for each part of a request."""
+_UNDECIDED: Final = KeepDecision(kept=True)
 
 
 class _WaitingTrace:
     """The spans of a trace that is not decided yet."""
 
-    __slots__ = ("since", "size", "spans", "states")
+    __slots__ = ("due", "held", "parts", "size", "spans", "states")
 
-    def __init__(self, since: float) -> None:
-        self.since: Final = since
+    def __init__(self, due: float) -> None:
+        self.due = due
+        """When it is kept without a decision."""
         self.spans = 0
         self.size = 0
+        """Bytes of the spans."""
+        self.held = 0
+        """Bytes of memory."""
+        self.parts: Final[dict[Envelope, list[bytes]]] = {}
+        """The fields of the spans by their envelope; empty in `observe`."""
         self.states: Final[Counter[str]] = Counter()
         """The number of spans by trace state, as far as it concerns sampling."""
 
@@ -36,134 +51,196 @@ class TraceKeeper:
     """Decides once for each trace, when it is closed and scored; late spans follow the decision.
 
     The decision depends on the rule that the trace matches and on its randomness, so that each replica decides alike.
+    With mode `observe`, all is counted as if spans were held and dropped, but neither is done.
 
     Args:
         settings: the rules.
         is_closed: returns whether a trace was closed before.
         remember: the number of decisions that are remembered for each rule.
-        longest_s: the longest time until a trace is decided; then it is kept without a decision.
+        longest_s: the longest time until a trace is closed; then it is kept without a decision.
+        roots: the spans that are roots.
     """
 
     def __init__(
-        self, settings: KeepSettings, is_closed: Callable[[bytes], bool], *, remember: int, longest_s: float
+        self,
+        settings: KeepSettings,
+        is_closed: Callable[[bytes], bool],
+        *,
+        remember: int,
+        longest_s: float,
+        roots: Roots = "parentless",
     ) -> None:
         self.counts: Final = KeepCounts()
+        self.is_on: Final = settings.mode == "on"
+        """Whether spans are held."""
         self._rules: Final = sampling_rules(settings)
         self._max_bytes: Final = settings.max_bytes
         self._is_closed: Final = is_closed
         self._longest_s: Final = longest_s
+        self._roots: Final[Roots] = roots
         self._decided: Final = {rule: RememberedIds(remember) for rule in self._rules if rule.threshold}
         """The traces that each rule has decided, if it does not keep all."""
         self._undecided: Final = RememberedIds(remember)
         """The traces that were kept before their decision."""
         # Ordered, because deleting the oldest entry of a plain dict again and again is slow.
-        self._waiting: OrderedDict[bytes, _WaitingTrace] = OrderedDict()
+        self._waiting: Final[OrderedDict[bytes, _WaitingTrace]] = OrderedDict()
+        self._closing: Final[OrderedDict[bytes, float]] = OrderedDict()
+        """The waiting traces that are closed, and when they are kept without a decision."""
+        self._onward: list[Split] = []
+
+    def __len__(self) -> int:
+        return len(self._waiting) if self.is_on else 0
+
+    def onward(self) -> Sequence[Split]:
+        """Return what is to be sent on since the last call."""
+        found, self._onward = self._onward, []
+        return found
 
     def take(self, request: bytes, now: float) -> None:
-        """Note the spans of a request.
+        """Take the spans of a request.
 
         Raises:
-            WireError: it is no such request; nothing of it is noted.
+            WireError: it is no such request; nothing of it is taken.
         """
         runs = list(span_runs(request))
         is_sampled = may_sample(request, 0, len(request))
+        counts = self.counts
         for run in runs:
-            self.counts.received += run.spans
-            states = _states(request, run) if is_sampled else Counter({"": run.spans})
-            size = run.place[1] - run.place[0]
+            counts.received += run.spans
+            states = _states(request, run) if is_sampled else None
+            first, end = run.place
+            size = end - first
             waiting = self._waiting.get(run.trace_id)
             if waiting is None:
-                if self._is_late(run.trace_id):
-                    self._follow(run, size, states)
+                if self._is_closed(run.trace_id) or run.trace_id in self._undecided:
+                    self._follow(run, request[first:end], states or Counter({"": run.spans}))
                     continue
-                waiting = self._waiting[run.trace_id] = _WaitingTrace(now)
+                waiting = self._waiting[run.trace_id] = _WaitingTrace(now + self._longest_s)
+            held = size + _RUN_SIZE
+            if run.envelope not in waiting.parts:
+                waiting.parts[run.envelope] = []
+                held += sum(map(len, run.envelope))
+            if self.is_on:
+                waiting.parts[run.envelope].append(request[first:end])
             waiting.spans += run.spans
             waiting.size += size
-            waiting.states.update(states)
-            self.counts.held_spans += run.spans
-            self.counts.held_bytes += size
-        while self.counts.held_bytes > self._max_bytes:
+            waiting.held += held
+            if states is None:
+                waiting.states[""] += run.spans
+            else:
+                waiting.states.update(states)
+            counts.held_spans += run.spans
+            counts.held_bytes += held
+        while counts.held_bytes > self._max_bytes:
             self._leave(next(iter(self._waiting)), "max_bytes")
         self.expire(now)
+
+    def closed(self, trace_id: bytes, now: float) -> None:
+        """Note that a trace is closed: it is decided soon."""
+        if trace_id in self._waiting:
+            self._closing.setdefault(trace_id, now + HUNG_AFTER_S)
 
     def decide(self, trace: Trace, reports: Sequence[Report] | None) -> KeepDecision:
         """Return the decision for a closed trace, with all of its reports; without them, it could not be scored."""
         waiting = self._waiting.get(trace.trace_id)
         if waiting is None and (trace.revision or trace.trace_id in self._undecided):
-            return self._earlier(trace.trace_id)
+            return self.earlier(trace.trace_id)
         if reports is None or trace.cut_short:
             self._leave(trace.trace_id, "shutdown" if trace.cut_short else "failed")
-            return self._earlier(trace.trace_id)
+            return self.earlier(trace.trace_id)
         rule = next(rule for rule in self._rules if rule.matches(trace, reports))
         states = Counter({"": 1}) if waiting is None else waiting.states
-        randomness, differs = _randomness(trace.trace_id, states)
-        decision = KeepDecision(randomness >= rule.threshold, rule.name, rule.threshold, observed=True)
-        word = decision_word(decision)
-        self.counts.traces[rule.name, word] += 1
+        randomness, _ = _randomness(trace.trace_id, states)
+        decision = KeepDecision(randomness >= rule.threshold, rule.name, rule.threshold, observed=not self.is_on)
+        self.counts.traces[rule.name, decision_word(decision)] += 1
         if rule.threshold:
             self._decided[rule].add(trace.trace_id + (_KEPT if decision.kept else _DROPPED))
         if waiting is not None:
-            self._let_go(trace.trace_id, word)
+            self._let_go(trace.trace_id, decision_word(decision))
             if decision.kept:
-                self._note_inconsistent(waiting.states, rule.threshold, randomness, differs=differs)
+                self._send(trace.trace_id, waiting.parts, decision, waiting.states)
         return decision
 
-    def expire(self, now: float) -> None:
-        """Keep the traces that have waited too long for their decision."""
-        while self._waiting:
-            trace_id, waiting = next(iter(self._waiting.items()))
-            if waiting.since + self._longest_s > now:
-                return
-            self._leave(trace_id, "hung")
-
-    def _is_late(self, trace_id: bytes) -> bool:
-        return self._is_closed(trace_id) or trace_id in self._undecided
-
-    def _earlier(self, trace_id: bytes) -> KeepDecision:
+    def earlier(self, trace_id: bytes) -> KeepDecision:
         """Return the decision for a trace that is decided, or was kept without a decision."""
         for rule, remembered in self._decided.items():
             is_kept = trace_id + _KEPT in remembered
             if is_kept or trace_id + _DROPPED in remembered:
-                return KeepDecision(is_kept, rule.name, rule.threshold, observed=True)
-        return KeepDecision(kept=True, observed=True)
+                return KeepDecision(is_kept, rule.name, rule.threshold, observed=not self.is_on)
+        return KeepDecision(kept=True, observed=not self.is_on)
 
-    def _follow(self, run: SpanRun, size: int, states: Counter[str]) -> None:
-        """Count late spans by the decision of their trace."""
-        decision = self._earlier(run.trace_id)
+    def expire(self, now: float) -> None:
+        """Keep the traces that have waited too long for their decision."""
+        while self._closing and next(iter(self._closing.values())) <= now:
+            self._leave(next(iter(self._closing)), "hung")
+        while self._waiting and next(iter(self._waiting.values())).due <= now:
+            self._leave(next(iter(self._waiting)), "hung")
+
+    def give_up(self, trace_ids: Iterable[bytes]) -> None:
+        """Drop the spans of traces that another process gets as well, which decides about them."""
+        for trace_id in trace_ids:
+            if trace_id in self._waiting:
+                self._let_go(trace_id, "handed_over")
+
+    def drain(self) -> None:
+        """Keep all traces without a decision."""
+        for trace_id in list(self._waiting):
+            self._leave(trace_id, "shutdown")
+
+    def _follow(self, run: SpanRun, content: bytes, states: Counter[str]) -> None:
+        """Treat late spans by the decision of their trace."""
+        decision = self.earlier(run.trace_id)
         word = decision_word(decision)
         self.counts.late[word] += run.spans
-        self.counts.settle(word, run.spans, size)
+        self.counts.settle(word, run.spans, len(content))
         if decision.kept:
-            randomness, differs = _randomness(run.trace_id, states)
-            self._note_inconsistent(states, decision.threshold, randomness, differs=differs)
+            self._send(run.trace_id, {run.envelope: [content]}, decision, states)
 
     def _leave(self, trace_id: bytes, reason: str) -> None:
         """Keep a trace without a decision."""
         self._undecided.add(trace_id)
         self.counts.undecided[reason] += 1
         if trace_id in self._waiting:
-            self._let_go(trace_id, "kept")
+            waiting = self._let_go(trace_id, "kept")
+            if self.is_on:
+                self._onward += Tagging(_UNDECIDED, 0, self._roots, is_sampled=False).requests(waiting.parts)
 
-    def _let_go(self, trace_id: bytes, word: str) -> None:
+    def _let_go(self, trace_id: bytes, word: str) -> _WaitingTrace:
         waiting = self._waiting.pop(trace_id)
+        self._closing.pop(trace_id, None)
         self.counts.held_spans -= waiting.spans
-        self.counts.held_bytes -= waiting.size
+        self.counts.held_bytes -= waiting.held
         self.counts.settle(word, waiting.spans, waiting.size)
+        return waiting
 
-    def _note_inconsistent(self, states: Counter[str], threshold: int, randomness: int, *, differs: bool) -> None:
-        self.counts.inconsistent += sum(
-            spans
-            for text, spans in states.items()
-            if restated(read_state(text), threshold, randomness, differs=differs).inconsistent
-        )
+    def _send(
+        self,
+        trace_id: bytes,
+        parts: Mapping[Envelope, Sequence[bytes]],
+        decision: KeepDecision,
+        states: Mapping[str, int],
+    ) -> None:
+        """Send kept spans on with their tags, and count those whose threshold is left out."""
+        if not decision.rule:
+            states = {}
+        randomness, differs = _randomness(trace_id, states)
+        is_sampled = any(states)
+        tagging = Tagging(decision, randomness, self._roots, differs=differs, is_sampled=is_sampled)
+        if is_sampled or decision.threshold:
+            wrong = (spans for text, spans in states.items() if tagging.restated(text).inconsistent)
+            self.counts.inconsistent += sum(wrong)
+        if self.is_on:
+            self._onward += tagging.requests(parts)
 
 
 def _states(request: bytes, run: SpanRun) -> Counter[str]:
     content = request[slice(*run.place)]
-    return Counter(trace_state(content, place) if may_sample(content, *place) else "" for place in span_places(content))
+    return Counter(
+        trace_state(content, *place) if may_sample(content, *place) else "" for place in span_places(content)
+    )
 
 
-def _randomness(trace_id: bytes, states: Counter[str]) -> tuple[int, bool]:
+def _randomness(trace_id: bytes, states: Iterable[str]) -> tuple[int, bool]:
     """Return the randomness of a trace, and whether its spans differ in it."""
     found = {read_state(text).randomness for text in states}
     explicit = [each for each in found if each is not None]
