@@ -10,7 +10,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from spanscore.otlp.field_numbers import RESOURCE_SPANS, SCOPE_SPANS, SPANS, TRACE_ID
 from spanscore.otlp.raw_requests import Envelope
-from spanscore.otlp.wire import Place, field_at, fields, length_delimited, length_prefix, readable_field
+from spanscore.otlp.wire import Place, field_at, fields, length_prefix, readable_field
 
 TRACE_STATE: Final = SpanMessage.TRACE_STATE_FIELD_NUMBER
 _TRACE_ID_SIZE: Final = 16
@@ -44,10 +44,14 @@ def span_runs(request: bytes) -> Iterator[SpanRun]:
             yield from _runs(request, scope, request_head, resource_head)
 
 
-def request_with(envelope: Envelope, content: list[bytes]) -> bytes:
-    """Return a request with the fields of spans that have the same envelope."""
-    scope_spans = length_delimited(SCOPE_SPANS, b"".join([envelope.scope, *content]))
-    return envelope.request + length_delimited(RESOURCE_SPANS, envelope.resource + scope_spans)
+def within(envelope: Envelope, content: list[bytes | memoryview]) -> list[bytes | memoryview]:
+    """Return the pieces of a request with these fields of spans, if there are any."""
+    if not content:
+        return []
+    size = len(envelope.scope) + sum(map(len, content))
+    prefix = length_prefix(SCOPE_SPANS, size)
+    whole = length_prefix(RESOURCE_SPANS, len(envelope.resource) + len(prefix) + size)
+    return [envelope.request, whole, envelope.resource, prefix, envelope.scope, *content]
 
 
 def span_places(content: bytes) -> Iterator[Place]:

@@ -207,7 +207,7 @@ class Service:
     def reload(self, config: Config) -> None:
         """Score by another configuration from now on, open traces too. What needs a restart is logged, not done."""
         pipeline = wiring.pipeline(config, emitters=self._emitters)
-        wanted = wiring.wanted(config, pipeline.reader)
+        wanted = wiring.wanted(replace(config, keep=self._config.keep), pipeline.reader)  # its rules need a restart
         self.engine.reload(pipeline, wiring.root_condition(config, pipeline.reader))
         for intake in self._intakes:
             intake.reload(wanted)

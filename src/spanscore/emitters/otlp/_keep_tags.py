@@ -13,7 +13,7 @@ from spanscore.emitters.otlp._encoded_values import encoded_pairs
 from spanscore.emitters.otlp.keep_counts import decision_word
 from spanscore.keep.sampling import Restated, adjusted_count, read_state, restated
 from spanscore.model import KeepDecision
-from spanscore.otlp.by_trace import TRACE_STATE, request_with, trace_state
+from spanscore.otlp.by_trace import TRACE_STATE, trace_state, within
 from spanscore.otlp.field_numbers import SPANS
 from spanscore.otlp.raw_requests import Envelope, RootSpan, Split, has_parent, root_at
 from spanscore.otlp.wire import field_at, length_delimited, length_prefix
@@ -65,13 +65,14 @@ class Tagging:
         Args:
             parts: the fields of spans, by their envelope.
         """
-        request: list[bytes] = []
+        request: list[bytes | memoryview] = []
         roots: list[RootSpan] = []
         spans = size = 0
         may_be_remote = self._roots == "remote_parent"
         for envelope, runs in parts.items():
-            content: list[bytes] = []
+            content: list[bytes | memoryview] = []
             for run in runs:
+                view = memoryview(run)
                 behind, whole = 0, len(run)
                 while behind < whole:
                     _, first, behind = field_at(run, behind, whole)
@@ -86,14 +87,12 @@ class Tagging:
                         continue
                     length = behind - first + len(tags)
                     if size and size + length > _REQUEST_SIZE:
-                        request += [request_with(envelope, content)] if content else ()
-                        yield Split(b"".join(request), spans, [])
+                        yield Split(b"".join([*request, *within(envelope, content)]), spans, [])
                         request, content, spans, size = [], [], 0, 0
-                    content += (length_prefix(SPANS, length), run[first:behind], tags)
+                    content += (length_prefix(SPANS, length), view[first:behind], tags)
                     spans += 1
                     size += length
-            if content:
-                request.append(request_with(envelope, content))
+            request += within(envelope, content)
         yield Split(b"".join(request), spans, roots)
 
     def _more_tags(self, run: bytes, first: int, end: int, *, is_root: bool) -> bytes:

@@ -26,6 +26,7 @@ _DROPPED: Final = b"\0"
 _RUN_SIZE: Final = 100
 """Bytes of memory that spans take besides their own, for each part of a request."""
 _UNDECIDED: Final = KeepDecision(kept=True)
+_NO_STATES: Final = {"": 1}
 
 
 class _WaitingTrace:
@@ -43,7 +44,7 @@ class _WaitingTrace:
         """Bytes of memory."""
         self.parts: Final[dict[Envelope, list[bytes]]] = {}
         """The fields of the spans by their envelope; empty in `observe`."""
-        self.states: Final[Counter[str]] = Counter()
+        self.states: Final[dict[str, int]] = {}
         """The number of spans by trace state, as far as it concerns sampling."""
 
 
@@ -107,13 +108,13 @@ class TraceKeeper:
         counts = self.counts
         for run in runs:
             counts.received += run.spans
-            states = _states(request, run) if is_sampled else None
+            states = _states(request, run) if is_sampled else {"": run.spans}
             first, end = run.place
             size = end - first
             waiting = self._waiting.get(run.trace_id)
             if waiting is None:
                 if self._is_closed(run.trace_id) or run.trace_id in self._undecided:
-                    self._follow(run, request[first:end], states or Counter({"": run.spans}))
+                    self._follow(run, request[first:end], states)
                     continue
                 waiting = self._waiting[run.trace_id] = _WaitingTrace(now + self._longest_s)
             held = size + _RUN_SIZE
@@ -125,10 +126,8 @@ class TraceKeeper:
             waiting.spans += run.spans
             waiting.size += size
             waiting.held += held
-            if states is None:
-                waiting.states[""] += run.spans
-            else:
-                waiting.states.update(states)
+            for state, number in states.items():
+                waiting.states[state] = waiting.states.get(state, 0) + number
             counts.held_spans += run.spans
             counts.held_bytes += held
         while counts.held_bytes > self._max_bytes:
@@ -149,7 +148,7 @@ class TraceKeeper:
             self._leave(trace.trace_id, "shutdown" if trace.cut_short else "failed")
             return self.earlier(trace.trace_id)
         rule = next(rule for rule in self._rules if rule.matches(trace, reports))
-        states = Counter({"": 1}) if waiting is None else waiting.states
+        states = _NO_STATES if waiting is None else waiting.states
         randomness, _ = _randomness(trace.trace_id, states)
         decision = KeepDecision(randomness >= rule.threshold, rule.name, rule.threshold, observed=not self.is_on)
         self.counts.traces[rule.name, decision_word(decision)] += 1
@@ -187,7 +186,7 @@ class TraceKeeper:
         for trace_id in list(self._waiting):
             self._leave(trace_id, "shutdown")
 
-    def _follow(self, run: SpanRun, content: bytes, states: Counter[str]) -> None:
+    def _follow(self, run: SpanRun, content: bytes, states: Mapping[str, int]) -> None:
         """Treat late spans by the decision of their trace."""
         decision = self.earlier(run.trace_id)
         word = decision_word(decision)
@@ -222,7 +221,7 @@ class TraceKeeper:
     ) -> None:
         """Send kept spans on with their tags, and count those whose threshold is left out."""
         if not decision.rule:
-            states = {}
+            states = _NO_STATES
         randomness, differs = _randomness(trace_id, states)
         is_sampled = any(states)
         tagging = Tagging(decision, randomness, self._roots, differs=differs, is_sampled=is_sampled)
@@ -240,8 +239,10 @@ def _states(request: bytes, run: SpanRun) -> Counter[str]:
     )
 
 
-def _randomness(trace_id: bytes, states: Iterable[str]) -> tuple[int, bool]:
+def _randomness(trace_id: bytes, states: Mapping[str, int]) -> tuple[int, bool]:
     """Return the randomness of a trace, and whether its spans differ in it."""
+    if len(states) == 1 and "" in states:
+        return randomness_of(trace_id), False
     found = {read_state(text).randomness for text in states}
     explicit = [each for each in found if each is not None]
     return min(explicit, default=randomness_of(trace_id)), len(found) > 1
