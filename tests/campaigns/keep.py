@@ -304,9 +304,7 @@ def _account(sent: dict[bytes, _SentTrace], spans: Sequence[Span], found: Killed
             found.split += not there <= trace.again
 
 
-def _span(
-    trace_id: bytes, number: int, *, end_ns: int = 2 * _SECOND, state: str = "", fails: bool = False
-) -> Span:
+def _span(trace_id: bytes, number: int, *, end_ns: int = 2 * _SECOND, state: str = "", fails: bool = False) -> Span:
     tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": f"tool_{number}"}
     attributes = {"gen_ai.operation.name": "invoke_agent"} if number == 1 else tool
     return Span(

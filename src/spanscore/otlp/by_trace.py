@@ -1,4 +1,4 @@
-"""Trace requests taken apart by trace, byte for byte; spans of one trace that follow each other stay together."""
+"""Trace requests taken apart by trace: each span byte for byte, with the messages around it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from spanscore.otlp.field_numbers import RESOURCE_SPANS, SCOPE_SPANS, SPANS, TRACE_ID
 from spanscore.otlp.raw_requests import Envelope
-from spanscore.otlp.wire import Place, field_at, fields, length_prefix, readable_field
+from spanscore.otlp.wire import Place, encoded_tag, field_at, fields, length_prefix, readable_field
 
 TRACE_STATE: Final = SpanMessage.TRACE_STATE_FIELD_NUMBER
 _TRACE_ID_SIZE: Final = 16
@@ -18,21 +18,23 @@ _TRACE_ID_PREFIX: Final = length_prefix(TRACE_ID, _TRACE_ID_SIZE)
 _FIRST: Final = len(_TRACE_ID_PREFIX)
 _BEHIND: Final = _FIRST + _TRACE_ID_SIZE
 _OTEL_MEMBER: Final = b"ot="
+_SPANS_TAG: Final = encoded_tag(SPANS)[0]
+_MORE: Final = 0x80  # set on each byte of a varint but its last
+_LONG: Final = 2**14  # takes a varint of three bytes
 _RARE: Final = 128  # bytes to an equals sign, in texts that are no code
 
 
-class SpanRun(NamedTuple):
-    """Spans of one trace that follow each other in a request."""
+class SpansOfTrace(NamedTuple):
+    """The spans of one trace in a ScopeSpans of a request."""
 
     trace_id: bytes
     envelope: Envelope
-    place: Place
-    """The place of their fields in the request, tags and lengths included."""
-    spans: int
+    spans: list[bytes]
+    """Each as it was received."""
 
 
-def span_runs(request: bytes) -> Iterator[SpanRun]:
-    """Yield the spans of a request, in its order.
+def by_trace(request: bytes) -> Iterator[SpansOfTrace]:
+    """Yield the spans of a request.
 
     Raises:
         WireError: the bytes are not in the protobuf wire format.
@@ -41,42 +43,43 @@ def span_runs(request: bytes) -> Iterator[SpanRun]:
     for resource in resources:
         resource_head, scopes = _parts(request, resource, SCOPE_SPANS)
         for scope in scopes:
-            yield from _runs(request, scope, request_head, resource_head)
+            scope_head, traces = _spans(request, scope)
+            envelope = Envelope(request_head, resource_head, scope_head)
+            for trace_id, spans in traces.items():
+                yield SpansOfTrace(trace_id, envelope, spans)
 
 
-def within(envelope: Envelope, content: list[bytes | memoryview]) -> list[bytes | memoryview]:
-    """Return the pieces of a request with these fields of spans, if there are any."""
-    if not content:
-        return []
-    size = len(envelope.scope) + sum(map(len, content))
-    prefix = length_prefix(SCOPE_SPANS, size)
-    whole = length_prefix(RESOURCE_SPANS, len(envelope.resource) + len(prefix) + size)
+def span_prefix(length: int) -> bytes:
+    """Return the tag and the length before a span."""
+    if _MORE <= length < _LONG:  # as most are
+        return bytes((_SPANS_TAG, length & (_MORE - 1) | _MORE, length >> 7))
+    return length_prefix(SPANS, length)
+
+
+def within(envelope: Envelope, content: list[bytes], size: int) -> list[bytes]:
+    """Return the pieces of a request with these fields of spans, of that size in all."""
+    prefix = length_prefix(SCOPE_SPANS, len(envelope.scope) + size)
+    inside = len(envelope.resource) + len(prefix) + len(envelope.scope) + size
+    whole = length_prefix(RESOURCE_SPANS, inside)
     return [envelope.request, whole, envelope.resource, prefix, envelope.scope, *content]
 
 
-def span_places(content: bytes) -> Iterator[Place]:
-    """Yield the places of the spans in the fields of a run."""
-    position, end = 0, len(content)
-    while position < end:
-        _, first, position = field_at(content, position, end)
-        yield first, position
-
-
-def may_sample(content: bytes, first: int, end: int) -> bool:
-    """Return whether a trace state between the two places may have the member of OpenTelemetry."""
-    for _ in range((end - first) // _RARE + 1):  # to look for one byte is faster than for three
-        first = content.find(b"=", first, end) + 1
+def may_sample(content: bytes) -> bool:
+    """Return whether a trace state in it may have the member of OpenTelemetry."""
+    first = 0
+    for _ in range(len(content) // _RARE + 1):  # to look for one byte is faster than for three
+        first = content.find(b"=", first) + 1
         if not first:
             return False
         if content.startswith(_OTEL_MEMBER, first - len(_OTEL_MEMBER)):
             return True
-    return content.find(_OTEL_MEMBER, first, end) >= 0
+    return content.find(_OTEL_MEMBER, first) >= 0
 
 
-def trace_state(content: bytes, first: int, end: int) -> str:
+def trace_state(span: bytes) -> str:
     """Return the trace state of a span; empty if there is none, or if it cannot be read."""
     try:
-        return SpanMessage.FromString(content[first:end]).trace_state
+        return SpanMessage.FromString(span).trace_state
     except DecodeError:
         return ""
 
@@ -93,32 +96,24 @@ def _parts(request: bytes, place: Place, number: int) -> tuple[bytes, list[Place
     return b"".join(others), found
 
 
-def _runs(request: bytes, place: Place, request_head: bytes, resource_head: bytes) -> list[SpanRun]:
+def _spans(request: bytes, place: Place) -> tuple[bytes, dict[bytes, list[bytes]]]:
+    """Return the other fields of a ScopeSpans, and its spans by trace."""
     others: list[bytes] = []
-    found: list[tuple[bytes, int, int, int]] = []
+    found: dict[bytes, list[bytes]] = {}
     position, end = place
-    trace_id = b""
-    began = spans = 0
     while position < end:
         start = position
         number, first, position = field_at(request, position, end)
         if number != SPANS:
-            if spans:
-                found.append((trace_id, began, start, spans))
-                spans = 0
             others.append(request[start:position])
             continue
         if request.startswith(_TRACE_ID_PREFIX, first, position):
-            its_trace = request[first + _FIRST : first + _BEHIND]
+            trace_id = request[first + _FIRST : first + _BEHIND]
         else:
-            its_trace = readable_field(request, (first, position), TRACE_ID)
-        if its_trace == trace_id and spans:
-            spans += 1
-            continue
-        if spans:
-            found.append((trace_id, began, start, spans))
-        trace_id, began, spans = its_trace, start, 1
-    if spans:
-        found.append((trace_id, began, end, spans))
-    envelope = Envelope(request_head, resource_head, b"".join(others))
-    return [SpanRun(trace, envelope, (first, behind), count) for trace, first, behind, count in found]
+            trace_id = readable_field(request, (first, position), TRACE_ID)
+        spans = found.get(trace_id)
+        if spans is None:
+            found[trace_id] = [request[first:position]]
+        else:
+            spans.append(request[first:position])
+    return b"".join(others), found

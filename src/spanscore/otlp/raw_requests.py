@@ -99,13 +99,18 @@ def joined(requests: Iterable[bytes], spans: Iterable[tuple[Envelope, bytes]]) -
     return b"".join(parts)
 
 
-def root_at(request: bytes, start: int, end: int, roots: Roots, envelope: Envelope) -> RootSpan | None:
-    """Return the span at that place if it is a finished root span."""
-    if roots == "none" or (root := _root(request, start, end, roots)) is None:
+def root_of(span: bytes, roots: Roots, envelope: Envelope) -> RootSpan | None:
+    """Return a span as a root, if it is a finished one."""
+    if roots == "none" or (root := _root(span, 0, len(span), roots)) is None:
         return None
-    span = root.message
+    message = root.message
     return RootSpan(
-        span.trace_id, span.span_id, span.start_time_unix_nano, span.end_time_unix_nano, root.content, envelope
+        message.trace_id,
+        message.span_id,
+        message.start_time_unix_nano,
+        message.end_time_unix_nano,
+        span,
+        envelope,
     )
 
 

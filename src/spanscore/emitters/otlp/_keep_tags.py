@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -13,10 +13,9 @@ from spanscore.emitters.otlp._encoded_values import encoded_pairs
 from spanscore.emitters.otlp.keep_counts import decision_word
 from spanscore.keep.sampling import Restated, adjusted_count, read_state, restated
 from spanscore.model import KeepDecision
-from spanscore.otlp.by_trace import TRACE_STATE, trace_state, within
-from spanscore.otlp.field_numbers import SPANS
-from spanscore.otlp.raw_requests import Envelope, RootSpan, Split, has_parent, root_at
-from spanscore.otlp.wire import field_at, length_delimited, length_prefix
+from spanscore.otlp.by_trace import TRACE_STATE, span_prefix, trace_state, within
+from spanscore.otlp.raw_requests import Envelope, RootSpan, Split, has_parent, root_of
+from spanscore.otlp.wire import length_delimited
 
 ADJUSTED_COUNT: Final = "spanscore.keep.adjusted_count"
 WOULD: Final = "spanscore.keep.would"
@@ -59,46 +58,47 @@ class Tagging:
         """Return the trace state of a span that has this one."""
         return restated(read_state(text), self._threshold, self._randomness, differs=self._differs)
 
-    def requests(self, parts: Mapping[Envelope, Sequence[bytes]]) -> Iterator[Split]:
+    def requests(self, parts: Iterable[tuple[Envelope, Sequence[bytes]]]) -> Iterator[Split]:
         """Yield the spans in requests that every receiver takes, and the root spans, which are not in these.
 
         Args:
-            parts: the fields of spans, by their envelope.
+            parts: the spans, by their envelope.
         """
-        request: list[bytes | memoryview] = []
+        request: list[bytes] = []
         roots: list[RootSpan] = []
-        spans = size = 0
-        may_be_remote = self._roots == "remote_parent"
-        for envelope, runs in parts.items():
-            content: list[bytes | memoryview] = []
-            for run in runs:
-                view = memoryview(run)
-                behind, whole = 0, len(run)
-                while behind < whole:
-                    _, first, behind = field_at(run, behind, whole)
-                    root = None
-                    if may_be_remote or not has_parent(run, first, behind):
-                        root = root_at(run, first, behind, self._roots, envelope)
-                    tags = self._rule
-                    if tags and (self._may_have_state or root is not None):
-                        tags += self._more_tags(run, first, behind, is_root=root is not None)
-                    if root is not None:
-                        roots.append(root._replace(content=root.content + tags))
-                        continue
-                    length = behind - first + len(tags)
-                    if size and size + length > _REQUEST_SIZE:
-                        yield Split(b"".join([*request, *within(envelope, content)]), spans, [])
-                        request, content, spans, size = [], [], 0, 0
-                    content += (length_prefix(SPANS, length), view[first:behind], tags)
-                    spans += 1
-                    size += length
-            request += within(envelope, content)
-        yield Split(b"".join(request), spans, roots)
+        count = size = 0
+        may_be_remote, rule = self._roots == "remote_parent", self._rule
+        needs_more = self._may_have_state and bool(rule)
+        for envelope, spans in parts:
+            content: list[bytes] = []
+            began = size
+            for span in spans:
+                tags = rule
+                if needs_more:
+                    tags += self._more_tags(span)
+                if (may_be_remote or not has_parent(span)) and (root := root_of(span, self._roots, envelope)):
+                    roots.append(root._replace(content=span + tags + self._root_tags(span)))
+                    continue
+                length = len(span) + len(tags)
+                if size and size + length > _REQUEST_SIZE:
+                    request += within(envelope, content, size - began) if content else ()
+                    yield Split(b"".join(request), count, [])
+                    request, content, count, size, began = [], [], 0, 0, 0
+                prefix = span_prefix(length)
+                content += (prefix, span, tags)
+                count += 1
+                size += len(prefix) + length
+            if content:
+                request += within(envelope, content, size - began)
+        yield Split(b"".join(request), count, roots)
 
-    def _more_tags(self, run: bytes, first: int, end: int, *, is_root: bool) -> bytes:
-        """Return the tags of a span besides the rule."""
-        found = self.restated(trace_state(run, first, end) if self._may_have_state else "")
-        tags = b"" if found.text is None else length_delimited(TRACE_STATE, found.text.encode())
-        if is_root and not found.inconsistent:
-            tags += encoded_pairs(_ATTRIBUTES, {ADJUSTED_COUNT: adjusted_count(found.threshold or 0)})
-        return tags
+    def _more_tags(self, span: bytes) -> bytes:
+        """Return the trace state of a span, if it changes."""
+        text = self.restated(trace_state(span)).text
+        return b"" if text is None else length_delimited(TRACE_STATE, text.encode())
+
+    def _root_tags(self, span: bytes) -> bytes:
+        found = self.restated(trace_state(span) if self._may_have_state else "")
+        if found.inconsistent or not self._rule:
+            return b""
+        return encoded_pairs(_ATTRIBUTES, {ADJUSTED_COUNT: adjusted_count(found.threshold or 0)})

@@ -14,7 +14,7 @@ from spanscore.keep.rules import sampling_rules
 from spanscore.keep.sampling import randomness_of, read_state
 from spanscore.keep.settings import KeepSettings
 from spanscore.model import KeepDecision, Report, Trace
-from spanscore.otlp.by_trace import SpanRun, may_sample, span_places, span_runs, trace_state
+from spanscore.otlp.by_trace import by_trace, may_sample, trace_state
 from spanscore.otlp.raw_requests import Envelope, Split
 
 HUNG_AFTER_S: Final = 30.0
@@ -23,8 +23,10 @@ HUNG_AFTER_S: Final = 30.0
 _KEPT: Final = b"\1"
 _DROPPED: Final = b"\0"
 """Behind the id of a trace that is remembered: its decision."""
-_RUN_SIZE: Final = 100
-"""Bytes of memory that spans take besides their own, for each part of a request."""
+_SPAN_SIZE: Final = 50
+"""Bytes of memory that a span takes besides its own."""
+_ENVELOPES: Final = 8
+"""So many different envelopes of a trace are looked at for an equal one."""
 _UNDECIDED: Final = KeepDecision(kept=True)
 _NO_STATES: Final = {"": 1}
 
@@ -42,10 +44,26 @@ class _WaitingTrace:
         """Bytes of the spans."""
         self.held = 0
         """Bytes of memory."""
-        self.parts: Final[dict[Envelope, list[bytes]]] = {}
-        """The fields of the spans by their envelope; empty in `observe`."""
+        self.parts: Final[list[tuple[Envelope, list[bytes]]]] = []
+        """The spans by their envelope; no spans in `observe`."""
         self.states: Final[dict[str, int]] = {}
         """The number of spans by trace state, as far as it concerns sampling."""
+
+    def add(self, envelope: Envelope, spans: list[bytes], size: int, *, holds: bool) -> int:
+        """Add spans of that size, and return the bytes of memory that they take, with their envelope if it is new."""
+        held = size + _SPAN_SIZE * len(spans)
+        for known, others in self.parts[-_ENVELOPES:]:
+            if known == envelope:
+                if holds:
+                    others.extend(spans)
+                break
+        else:
+            self.parts.append((envelope, spans if holds else []))
+            held += sum(map(len, envelope))
+        self.spans += len(spans)
+        self.size += size
+        self.held += held
+        return held
 
 
 class TraceKeeper:
@@ -103,33 +121,23 @@ class TraceKeeper:
         Raises:
             WireError: it is no such request; nothing of it is taken.
         """
-        runs = list(span_runs(request))
-        is_sampled = may_sample(request, 0, len(request))
+        found = list(by_trace(request))
+        is_sampled = may_sample(request)
         counts = self.counts
-        for run in runs:
-            counts.received += run.spans
-            states = _states(request, run) if is_sampled else {"": run.spans}
-            first, end = run.place
-            size = end - first
-            waiting = self._waiting.get(run.trace_id)
+        for trace_id, envelope, spans in found:
+            number = len(spans)
+            counts.received += number
+            size = sum(map(len, spans))
+            waiting = self._waiting.get(trace_id)
             if waiting is None:
-                if self._is_closed(run.trace_id) or run.trace_id in self._undecided:
-                    self._follow(run, request[first:end], states)
+                if self._is_closed(trace_id) or trace_id in self._undecided:
+                    self._follow(trace_id, envelope, spans, _states(spans, is_sampled=is_sampled))
                     continue
-                waiting = self._waiting[run.trace_id] = _WaitingTrace(now + self._longest_s)
-            held = size + _RUN_SIZE
-            if run.envelope not in waiting.parts:
-                waiting.parts[run.envelope] = []
-                held += sum(map(len, run.envelope))
-            if self.is_on:
-                waiting.parts[run.envelope].append(request[first:end])
-            waiting.spans += run.spans
-            waiting.size += size
-            waiting.held += held
-            for state, number in states.items():
-                waiting.states[state] = waiting.states.get(state, 0) + number
-            counts.held_spans += run.spans
-            counts.held_bytes += held
+                waiting = self._waiting[trace_id] = _WaitingTrace(now + self._longest_s)
+            for state, count in _states(spans, is_sampled=is_sampled).items():
+                waiting.states[state] = waiting.states.get(state, 0) + count
+            counts.held_spans += number
+            counts.held_bytes += waiting.add(envelope, spans, size, holds=self.is_on)
         while counts.held_bytes > self._max_bytes:
             self._leave(next(iter(self._waiting)), "max_bytes")
         self.expire(now)
@@ -186,14 +194,14 @@ class TraceKeeper:
         for trace_id in list(self._waiting):
             self._leave(trace_id, "shutdown")
 
-    def _follow(self, run: SpanRun, content: bytes, states: Mapping[str, int]) -> None:
+    def _follow(self, trace_id: bytes, envelope: Envelope, spans: list[bytes], states: Mapping[str, int]) -> None:
         """Treat late spans by the decision of their trace."""
-        decision = self.earlier(run.trace_id)
+        decision = self.earlier(trace_id)
         word = decision_word(decision)
-        self.counts.late[word] += run.spans
-        self.counts.settle(word, run.spans, len(content))
+        self.counts.late[word] += len(spans)
+        self.counts.settle(word, len(spans), sum(map(len, spans)))
         if decision.kept:
-            self._send(run.trace_id, {run.envelope: [content]}, decision, states)
+            self._send(trace_id, [(envelope, spans)], decision, states)
 
     def _leave(self, trace_id: bytes, reason: str) -> None:
         """Keep a trace without a decision."""
@@ -215,7 +223,7 @@ class TraceKeeper:
     def _send(
         self,
         trace_id: bytes,
-        parts: Mapping[Envelope, Sequence[bytes]],
+        parts: Iterable[tuple[Envelope, Sequence[bytes]]],
         decision: KeepDecision,
         states: Mapping[str, int],
     ) -> None:
@@ -232,11 +240,11 @@ class TraceKeeper:
             self._onward += tagging.requests(parts)
 
 
-def _states(request: bytes, run: SpanRun) -> Counter[str]:
-    content = request[slice(*run.place)]
-    return Counter(
-        trace_state(content, *place) if may_sample(content, *place) else "" for place in span_places(content)
-    )
+def _states(spans: Sequence[bytes], *, is_sampled: bool) -> Mapping[str, int]:
+    """Return the number of spans by trace state, as far as it concerns sampling."""
+    if not is_sampled:
+        return {"": len(spans)}
+    return Counter(trace_state(span) if may_sample(span) else "" for span in spans)
 
 
 def _randomness(trace_id: bytes, states: Mapping[str, int]) -> tuple[int, bool]:
