@@ -54,8 +54,8 @@ RULES: Final = KeepSettings(
 )
 _TRACES: Final = 40
 _FAILS, _UNDECIDED, _LATE, _HEAD = 0.2, 0.2, 0.3, 0.5
-_BEFORE: Final = (0.5, 0.02)
-"""The probabilities of samplers in front: one below and one above the thresholds of the rules."""
+_BEFORE: Final = (0.5, 0.1)
+"""The probabilities of samplers in front: of the second one, the threshold is above that of a rule."""
 _SECOND: Final = 10**9
 
 _CONFIGURATION: Final = """

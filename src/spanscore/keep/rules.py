@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from spanscore.compare.globs import glob_matcher, value_matches
 from spanscore.keep.sampling import threshold_of
 from spanscore.keep.settings import KeepRule, KeepSettings, values_of
 from spanscore.model import Report, Score, Trace
+
+_START: Final = attrgetter("start_ns")
+_END: Final = attrgetter("end_ns")
 
 Condition: TypeAlias = Callable[[Trace, Sequence[Report]], bool]
 
@@ -73,12 +77,14 @@ def _is_recognised(wanted: bool, _: KeepRule) -> Condition:  # noqa: FBT001 - as
 
 
 def _is_longer(seconds: float, _: KeepRule) -> Condition:
+    most_ns = seconds * 1e9
+
     def condition(trace: Trace, _: Sequence[Report]) -> bool:
-        timed = [span for span in trace.spans if span.start_ns]
-        if not timed:
-            return False
-        end_ns = max(max(span.start_ns, span.end_ns or 0) for span in timed)
-        return end_ns - min(span.start_ns for span in timed) > seconds * 1e9
+        first_ns = min(map(_START, trace.spans), default=0)
+        if not first_ns:  # a stand-in for a refused span has no times
+            first_ns = min(filter(None, map(_START, trace.spans)), default=0)
+        last_ns = max(map(_END, trace.spans), default=0)
+        return first_ns > 0 and last_ns - first_ns > most_ns
 
     return condition
 
