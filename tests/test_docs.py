@@ -22,7 +22,15 @@ from deadline import DEADLINE_S
 from spanscore import Failed, Report, Score, Skipped, ToolCall, Trajectory, config, evaluator
 from spanscore.contracts.instruments.own import OWN_INSTRUMENTS
 from spanscore.contracts.plugins import names
-from spanscore.model import CloseReason, ConversationOutline, Evaluation, FinishReason, Outcome, TurnOutline
+from spanscore.model import (
+    CloseReason,
+    ConversationOutline,
+    Evaluation,
+    FinishReason,
+    KeepDecision,
+    Outcome,
+    TurnOutline,
+)
 from spanscore.reports.evaluation_event import event_attributes
 
 ROOT = Path(__file__).parents[1]
@@ -195,6 +203,7 @@ def test_every_event_attribute_is_explained() -> None:
             conversation=ConversationOutline(
                 turns=(TurnOutline(bytes(16), 1),), finished=FinishReason.IDLE, continued=True
             ),
+            keep=KeepDecision(kept=False),
         )
         sent.update(event_attributes(report, evaluation))
 

@@ -22,6 +22,7 @@ def add(made: dashboard.Dashboard) -> None:
     _flow(made)
     _losses(made)
     _resources(made)
+    _kept(made)
 
 
 def _flow(made: dashboard.Dashboard) -> None:
@@ -113,6 +114,33 @@ def _resources(made: dashboard.Dashboard) -> None:
             ("{{instance}}", of("spanscore_memory_held_bytes", "instance", largest)),
             unit=BYTES,
             shade=BLUE,
+        )
+    )
+
+
+def _kept(made: dashboard.Dashboard) -> None:
+    decision = "spanscore_keep_decision"
+    made.with_panel(
+        lines(
+            Says("Kept and dropped spans", "By the section keep; in mode observe what would be.", "keep is not used."),
+            (f"{{{{{decision}}}}}", rate("spanscore_keep_spans_total", EVERYTHING, decision)),
+            unit=SPANS_PER_SECOND,
+        )
+    )
+    made.with_panel(
+        bars(
+            Says(
+                "Rules of keep",
+                "Traces by rule and decision, and those that were kept without a decision.",
+                "None: the section keep is not used.",
+            ),
+            *_most(
+                f"{{{{spanscore_keep_rule}}}}: {{{{{decision}}}}}",
+                "spanscore_keep_traces_total",
+                f"spanscore_keep_rule, {decision}",
+                10,
+            ),
+            *_most("undecided: {{spanscore_reason}}", "spanscore_keep_undecided_total", "spanscore_reason", 4),
         )
     )
 

@@ -177,7 +177,7 @@ ENDPOINT = "must be host:port, such as 'localhost:4317' or '[::1]:4317'"
             "recievers: {}",
             (
                 "c.yaml:1:1 recievers: unknown key; did you mean 'receivers'? (allowed: annotate, content, "
-                "conversations, dialects, evaluators, exporters, metrics, monitors, page, receivers, storage, "
+                "conversations, dialects, evaluators, exporters, keep, metrics, monitors, page, receivers, storage, "
                 "telemetry, tool_content, trace_url, traces)"
             ),
         ),

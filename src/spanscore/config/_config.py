@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from spanscore.collect.settings import TraceSettings
 from spanscore.config._check import check
+from spanscore.config._cross_checks import cross_problems
 from spanscore.config._dialects_section import DIALECTS, build_dialects
 from spanscore.config._entries import build_entries
 from spanscore.config._models import construct, given
-from spanscore.config._monitor_problems import monitor_problems
 from spanscore.config._nodes import Node, Place, Problem, dotted
 from spanscore.config._nodes import Path as KeyPath
 from spanscore.config._plugged import document_for
@@ -31,24 +31,20 @@ from spanscore.config._sections import (
 from spanscore.config._yaml import MAX_BYTES, place_in, read
 from spanscore.contracts import Dialect
 from spanscore.contracts.settings import Secret
-from spanscore.errors import ConfigError, InputError
+from spanscore.errors import ConfigError
+from spanscore.keep.settings import KeepSettings
 from spanscore.monitors.settings import MonitorSettings
 from spanscore.scoring.conversations.settings import ConversationSettings
 from spanscore.scoring.pipeline import EvaluatorEntry
 from spanscore.storage.settings import CAN_STORE, StorageSettings
-from spanscore.trajectories.masks import Masks
-from spanscore.trajectories.wanted import wanted_attributes
 
 Settings = TypeVar("Settings")
 Filled = TypeVar("Filled", TraceSettings, StorageSettings)
 
-_NEEDS_SECTION: Final = (
-    "'conversation' needs the section conversations, which names the turns of one: "
-    "conversations: {key: [gen_ai.conversation.id]}"
-)
-_NOT_WITH_KAFKA: Final = (
-    "cannot be used with receivers.kafka, whose partitions go by trace: several members may read the turns of one "
-    "conversation"
+_KEEP: Final[KeyPath] = ("keep",)
+_KEEP_NEEDS: Final = (
+    "needs exporters.otlp with 'traces' among its signals: the spans that are kept are sent there; other commands "
+    "than serve need neither"
 )
 _TURNS_SHARE: Final = 8
 _LIBRDKAFKA: Final[KeyPath] = ("receivers", "kafka", "settings")
@@ -70,6 +66,8 @@ class Config:
     """None where the file has no such section."""
     monitors: Mapping[str, MonitorSettings]
     """The monitors in the file, by name."""
+    keep: KeepSettings | None
+    """None where the file has no such section."""
     exporters: Mapping[str, Any]
     """The settings of the exporters in the file, by name, in the order of the file."""
     metrics: Metrics
@@ -122,6 +120,8 @@ class Config:
         unusable = [*missing_directories(self.exporters), *unusable_files(self.receivers.get("otlp"), self.page)]
         if unusable:
             raise one_error([Problem(self.root.find(at).place, at, why) for at, why in unusable], self.source)
+        if self.keep is not None and not self.sends_spans:
+            raise one_error([Problem(self.root.key_place(_KEEP), _KEEP, _KEEP_NEEDS)], self.source)
         return self._with(
             receivers={"otlp": OtlpReceiver()},
             exporters={"prometheus": PrometheusExporter(), "console": ConsoleExporter()},
@@ -265,22 +265,20 @@ def loads(text: str, source: str, directory: Path, environment: Mapping[str, str
     dialects = [] if isinstance(section, list) else list(build_dialects(construct(Dialects, given(section)), root))
     entries = list(build_entries(root, directory))
     problems += [each for each in (*dialects, *entries) if isinstance(each, Problem)]
-    problems += _conversation_problems(root)
-    if not isinstance(document, list) and document.content.mask:
-        known = [each for each in dialects if not isinstance(each, Problem)]
-        problems += _mask_problems(document.content.mask, wanted_attributes(known, model_calls=True).patterns, root)
-    problems += monitor_problems(root)
+    known = [each for each in dialects if not isinstance(each, Problem)]
+    problems += cross_problems(root, None if isinstance(document, list) else document, known)
     problems = list(first_causes(problems, unread, root))
     if isinstance(document, list) or problems:
         raise one_error(problems, source)
     return Config(
         evaluators=tuple(each for each in entries if not isinstance(each, Problem)),
-        dialects=tuple(each for each in dialects if not isinstance(each, Problem)),
+        dialects=tuple(known),
         receivers=_listed(document, root, "receivers"),
         traces=document.traces,
         storage=document.storage,
         conversations=document.conversations,
         monitors=document.monitors,
+        keep=document.keep,
         exporters=_listed(document, root, "exporters"),
         metrics=document.metrics,
         annotate=document.annotate or "child_span",
@@ -307,28 +305,6 @@ def _readable(file: Path, what: str) -> str:
 def _listed(document: Document, root: Node, section: str) -> dict[str, Any]:
     """Return the settings of the plug-ins that a section lists, in the order of the file."""
     return {name: getattr(getattr(document, section), name) for name in root.mapping(section)}
-
-
-def _conversation_problems(root: Node) -> Iterator[Problem]:
-    """Yield the problems of evaluators over conversations, and of receivers that cannot have any."""
-    if root.has("conversations"):
-        if "kafka" in root.mapping("receivers"):
-            section: KeyPath = ("conversations",)
-            yield Problem(root.key_place(section), section, _NOT_WITH_KAFKA)
-        return
-    for name in root.mapping("evaluators"):
-        at: KeyPath = ("evaluators", name, "over")
-        if root.find(at[:2]).has("over") and root.find(at).value == "conversation":
-            yield Problem(root.find(at).place, at, _NEEDS_SECTION)
-
-
-def _mask_problems(masks: Sequence[str], read: Iterable[str], root: Node) -> Iterator[Problem]:
-    for index, mask in enumerate(masks):
-        try:
-            Masks([mask], b"", read)
-        except InputError as error:
-            at: KeyPath = ("content", "mask", index)
-            yield Problem(root.find(at).place, at, str(error))
 
 
 def _given(root: Node) -> Iterator[str]:

@@ -23,6 +23,7 @@ WANTS_TEXT: Final = {
     "not_an_endpoint": ENDPOINT,
     "path_type": "text",
     "not_a_secret": "text",
+    "not_a_kept_share": f"'all', or {SHARE}",
     "not_a_share": SHARE,
     "not_a_size": SIZE,
     "string_type": "text",

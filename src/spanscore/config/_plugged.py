@@ -22,6 +22,7 @@ from spanscore.config._sections import Dialects, Document, Page
 from spanscore.contracts.plugins import Kind, find, is_built_in, names
 from spanscore.contracts.settings import Text
 from spanscore.errors import ConfigError, PluginError
+from spanscore.keep.settings import KeepSettings
 from spanscore.monitors.settings import MOST_MONITORS, MonitorSettings
 from spanscore.scoring.conversations.settings import ConversationSettings
 from spanscore.storage.settings import StorageSettings
@@ -124,6 +125,7 @@ def _document(plugins: _Plugins) -> type[Document]:
     sections["conversations"] = (checkable(ConversationSettings) | None, None)
     monitor: Any = checkable(MonitorSettings)
     sections["monitors"] = (Annotated[Mapping[Text, monitor], MaxLen(MOST_MONITORS)], _like("monitors"))
+    sections["keep"] = (checkable(KeepSettings) | None, None)
     for key, named in plugins:
         keys: dict[str, Any] = {name: _key(key, name) if plugin else (Any, None) for name, plugin in named}
         section = create_model(key.capitalize(), __base__=Section, __doc__=_ABOUT[key], **keys)

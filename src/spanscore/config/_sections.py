@@ -134,6 +134,8 @@ class Document(Section):
     monitors: Any = Field(default_factory=dict)
     """The monitors, which raise an alarm in `serve` if runs fail more often than they may: a name of your own for each.
     At most 50."""
+    keep: Any = None
+    """The rules by which `serve` sends on only some of the traces, by what the agent did."""
     dialects: Any = Field(default_factory=Dialects)
     """The dialects, which read tool calls from spans."""
     exporters: Any = Field(default_factory=dict)

@@ -82,6 +82,14 @@ def serving(config: Config) -> Host:
     if config.annotate == "child_span" and not child_spans:
         _log.warning("annotate: 'child_span' has no effect: no spans are sent on, which takes exporters.otlp")
     held: Roots = "none"
-    if config.annotate == "root_event":
+    annotates = config.annotate == "root_event"
+    if annotates or config.keep is not None:
         held = "remote_parent" if config.traces.root == "remote_parent" else "parentless"
-    return Host(passes_on=PassingOn(held_roots=held, child_spans=child_spans, delay_s=config.traces.longest_delay_s))
+    passing = PassingOn(
+        held_roots=held,
+        annotates=annotates,
+        child_spans=child_spans,
+        waiting_bytes=0 if config.keep is None else config.keep.max_bytes,
+        delay_s=config.traces.longest_delay_s,
+    )
+    return Host(passes_on=passing)

@@ -8,8 +8,9 @@ from functools import cache
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Final, assert_never
 
+from spanscore.collect.held_trace import MOST_DELAYS
 from spanscore.config import Config, default
-from spanscore.contracts import Emitter, looks_at_results
+from spanscore.contracts import Emitter, Roots, looks_at_results
 from spanscore.model import Span, Unit
 from spanscore.scoring.conversations.held import Conversations
 from spanscore.scoring.pipeline import EvaluatorEntry, Pipeline
@@ -18,9 +19,12 @@ from spanscore.trajectories.reader import DialectReader
 from spanscore.trajectories.wanted import UnusedTexts, Wanted, log_names, wanted_attributes
 
 if TYPE_CHECKING:
+    from spanscore.emitters.otlp.trace_keeper import TraceKeeper
     from spanscore.recordings.masked_requests import MaskedRequests
 
 _KEY_BYTES: Final = 16
+_DECIDED_WITHIN_S: Final = 30.0
+"""After a trace is closed: far longer than evaluations take."""
 
 
 def pipeline(
@@ -58,6 +62,23 @@ def conversations(config: Config, pipeline: Pipeline) -> Conversations | None:
     return Conversations(settings, pipeline.turn_needs)
 
 
+def trace_keeper(config: Config, is_closed: Callable[[bytes], bool]) -> TraceKeeper | None:
+    """Return what decides which traces are kept; None if that is not configured.
+
+    Args:
+        config: the configuration of a standalone receiver.
+        is_closed: returns whether a trace was closed before.
+    """
+    if config.keep is None:
+        return None
+    from spanscore.emitters.otlp.trace_keeper import TraceKeeper  # noqa: PLC0415 - few configurations have the section
+
+    traces = config.traces
+    longest_s = traces.max_trace_age_s + MOST_DELAYS * traces.longest_delay_s + _DECIDED_WITHIN_S
+    roots: Roots = "remote_parent" if traces.root == "remote_parent" else "parentless"
+    return TraceKeeper(config.keep, is_closed, remember=traces.remember_traces, longest_s=longest_s, roots=roots)
+
+
 def _limited(entry: EvaluatorEntry) -> EvaluatorEntry:
     if entry.time_limit_s is None:
         return entry
@@ -75,6 +96,7 @@ def wanted(config: Config, reader: DialectReader | None = None) -> Wanted:
     keys = [key for entry in config.evaluators for key in entry.reads]
     keys += () if config.conversations is None else config.conversations.key
     keys += [key for monitor in config.monitors.values() for key in (*monitor.by, *monitor.new, *monitor.stable)]
+    keys += () if config.keep is None else config.keep.reads
     model_calls = any(entry.needs_model_calls for entry in config.evaluators)
     unused = None
     if reader is not None and not config.tool_content:

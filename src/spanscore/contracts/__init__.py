@@ -221,8 +221,12 @@ class PassingOn:
 
     held_roots: Roots = "none"
     """The spans to hold back until their trace is scored, to put the scores on them."""
+    annotates: bool = True
+    """Whether scores are put on the spans that are held back."""
     child_spans: bool = False
     """Whether scores are sent as a separate child span of the evaluated one."""
+    waiting_bytes: int = 0
+    """The most bytes of spans that wait for the decision whether their trace is kept."""
     delay_s: float = 2.0
     """The longest wait for one more late child before a trace is scored, in seconds."""
 

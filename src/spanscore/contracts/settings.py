@@ -36,7 +36,7 @@ _BYTES: Final = {
     "TiB": 2**40,
 }
 _SIZE: Final = rf"(\d{{1,12}}(?:\.\d{{1,9}})?)\s?({'|'.join(_BYTES)})"
-_PERCENT: Final = r"(\d{1,3}(?:\.\d{1,9})?)\s?%"
+PERCENT: Final = r"(\d{1,3}(?:\.\d{1,9})?)\s?%"
 _PRINTABLE: Final = re.compile(r"[\x21-\x7e]+")
 _NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _PORT: Final = r"\d{1,5}"
@@ -75,7 +75,7 @@ def share(text: str) -> float:
     Raises:
         ValueError: the text is no percentage.
     """
-    found = re.fullmatch(_PERCENT, text, re.ASCII)
+    found = re.fullmatch(PERCENT, text, re.ASCII)
     if found is None:
         message = f"must be {SHARE}, not {text!r}"
         raise ValueError(message)
@@ -232,7 +232,7 @@ Duration = Annotated[float, AS_DURATION]
 """Seconds, written as `2s`, `500ms` or `1m30s`."""
 Size = Annotated[int, Written(size_in_bytes, _SIZE, "not_a_size", "64MiB", _in_units(_BYTES, "GiB", "MiB", "KiB", "B"))]
 """Bytes, written as `64MiB`."""
-Share = Annotated[float, Written(share, _PERCENT, "not_a_share", "5%", lambda of: f"{of * 100:g}%", or_number=True)]
+Share = Annotated[float, Written(share, PERCENT, "not_a_share", "5%", lambda of: f"{of * 100:g}%", or_number=True)]
 """A share from 0 to 1, written as `5%` or `0.05`."""
 ListenAddress = Annotated[Endpoint, Written(Endpoint.parse, _ENDPOINT, "not_an_endpoint", "localhost:4317")]
 """An address to listen on, written as `localhost:4317`."""

@@ -10,7 +10,7 @@ from spanscore.contracts import Host
 from spanscore.contracts.settings import Endpoint, ListenAddress
 from spanscore.emitters.sending.in_time import within
 from spanscore.errors import OutputError
-from spanscore.metrics.accumulation import Origin
+from spanscore.metrics.accumulation import origin_of
 from spanscore.metrics.exposition import Exposition, MetricsServer
 from spanscore.metrics.measurements import measurements
 from spanscore.model import Report
@@ -61,8 +61,7 @@ class Prometheus:
 
     def emit(self, report: Report) -> None:
         """Add the report's measurements."""
-        trajectory = report.trajectory
-        self.sink.record_all(measurements(report), Origin(trajectory.trace_id, trajectory.root_span_id, time.time()))
+        self.sink.record_all(measurements(report), origin_of(report, time.time()))
 
     def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits
         """Do nothing: the page always shows what was emitted."""

@@ -13,6 +13,7 @@ from spanscore.contracts.instruments.instrument import SCORE_INSTRUMENTS, Instru
 from spanscore.contracts.instruments.own import OWN_INSTRUMENTS
 from spanscore.metrics.measurements import Measurement
 from spanscore.metrics.series import Labels, Read, SeriesTable, Values, looked_up, name_limits
+from spanscore.model import Report
 
 _INSTRUMENTS: Final = (*SCORE_INSTRUMENTS, *OWN_INSTRUMENTS)
 
@@ -23,6 +24,13 @@ class Origin(NamedTuple):
     trace_id: bytes
     span_id: bytes
     time_s: float
+
+
+def origin_of(report: Report, time_s: float) -> Origin | None:
+    """Return the source of a report's measurements; None if no backend has its trace."""
+    if report.dropped:
+        return None
+    return Origin(report.trajectory.trace_id, report.trajectory.root_span_id, time_s)
 
 
 Exemplary: TypeAlias = tuple[Origin, float]

@@ -17,6 +17,7 @@ from spanscore.model.completeness import pause as pause
 from spanscore.model.conversations import ConversationOutline as ConversationOutline
 from spanscore.model.conversations import FinishReason as FinishReason
 from spanscore.model.conversations import TurnOutline as TurnOutline
+from spanscore.model.decisions import KeepDecision as KeepDecision
 from spanscore.model.outcomes import Failed as Failed
 from spanscore.model.outcomes import Lack as Lack
 from spanscore.model.outcomes import Outcome as Outcome
@@ -254,6 +255,13 @@ class Report:
     """Whether it is the first revision without a pause of a run that paused in its trace."""
     conversation: ConversationOutline | None = None
     """The turns, if it is the report of a conversation; its trace is that of the last turn."""
+    keep: KeepDecision | None = None
+    """Whether the spans of the trace are sent on; None if the section `keep` is not configured."""
+
+    @property
+    def dropped(self) -> bool:
+        """Whether the section `keep` has dropped the trace, so that no link leads to it."""
+        return self.keep is not None and not (self.keep.kept or self.keep.observed)
 
     @property
     def complete(self) -> bool:

@@ -17,12 +17,12 @@ from spanscore.contracts import Roots
 from spanscore.otlp.field_numbers import FLAGS, PARENT_SPAN_ID, RESOURCE_SPANS, SCOPE_SPANS, SPAN_ID, SPANS, TRACE_ID
 from spanscore.otlp.wire import FIXED32, Place, encoded_tag, field_at, fields, length_delimited, length_prefix
 
-_HAS_PARENT: Final = re.compile(
+has_parent: Final = re.compile(
     rb"%b.{16}%b.{8}%b(?!\x00{8})"
     % tuple(re.escape(length_prefix(*each)) for each in ((TRACE_ID, 16), (SPAN_ID, 8), (PARENT_SPAN_ID, 8))),
     re.DOTALL,
 ).match
-"""The first bytes of nearly every span with a parent: trace id, span id, parent. Other spans are parsed."""
+"""Matches the first bytes of nearly every span with a parent: trace id, span id, parent. Other spans are parsed."""
 _IS_REMOTE: Final = 0x300  # OTLP: bit 8 says that bit 9 is meant, bit 9 that the parent is remote
 _FLAGS_TAG: Final = encoded_tag(FLAGS, FIXED32)
 _FLAGS_SIZE: Final = len(_FLAGS_TAG) + 4
@@ -99,6 +99,21 @@ def joined(requests: Iterable[bytes], spans: Iterable[tuple[Envelope, bytes]]) -
     return b"".join(parts)
 
 
+def root_of(span: bytes, roots: Roots, envelope: Envelope) -> RootSpan | None:
+    """Return a span as a root, if it is a finished one."""
+    if roots == "none" or (root := _root(span, 0, len(span), roots)) is None:
+        return None
+    message = root.message
+    return RootSpan(
+        message.trace_id,
+        message.span_id,
+        message.start_time_unix_nano,
+        message.end_time_unix_nano,
+        span,
+        envelope,
+    )
+
+
 class _RequestPart(NamedTuple):
     """A message of the request."""
 
@@ -166,7 +181,7 @@ def _scope_spans(request: bytes, place: Place, roots: Roots) -> _RequestPart:
 
 def _root(request: bytes, start: int, end: int, roots: Roots) -> _Root | None:
     remote = roots == "remote_parent"
-    if _HAS_PARENT(request, start, end) and not (remote and _may_be_remote(request, end)):
+    if has_parent(request, start, end) and not (remote and _may_be_remote(request, end)):
         return None
     content = request[start:end]
     try:

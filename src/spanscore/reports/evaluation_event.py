@@ -69,6 +69,7 @@ def attributes_of_run(report: Report) -> dict[str, Any]:
         "gen_ai.response.id": report.trajectory.response_id,
         "gen_ai.agent.name": report.trajectory.agent,
         "gen_ai.conversation.id": report.trajectory.conversation_id,
+        "spanscore.keep.kept": False if report.dropped else None,
         **_of_conversation(report),
         **test_names(report.trajectory),
     }

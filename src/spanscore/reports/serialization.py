@@ -79,6 +79,7 @@ def report_object(report: Report, *, content: bool = True, attributes: bool = Tr
         "revision": report.revision,
         "tool_calls": [_tool_call(call, content=content) for call in trajectory.calls],
         "withheld_calls": [call._asdict() for call in trajectory.withheld],
+        **({"kept": False} if report.dropped else {}),
         **({"paused": list(trajectory.completeness.paused)} if trajectory.completeness.paused else {}),
         **({} if report.conversation is None else _conversation(report.conversation)),
         "outcomes": {

@@ -14,6 +14,7 @@ from spanscore.model import FinishReason, Report, Trace
 from spanscore.scoring.conversations.held import Conversations
 from spanscore.scoring.conversations.held_conversation import ConversationRevision
 from spanscore.scoring.emission import Emission
+from spanscore.scoring.owner import Keeps
 from spanscore.scoring.pipeline import Pipeline, Scoring
 
 _BY_LIMIT: Final = frozenset({FinishReason.TURN_LIMIT, FinishReason.AGE_LIMIT})
@@ -30,13 +31,17 @@ class ConversationScoring:
         emission: the emitters.
         tallies: counts conversations that cannot be scored.
         faults: logs why.
+        keep: decides which traces are kept, if configured.
     """
 
-    def __init__(self, held: Conversations, emission: Emission, tallies: Tallies, faults: Faults) -> None:
+    def __init__(
+        self, held: Conversations, emission: Emission, tallies: Tallies, faults: Faults, keep: Keeps | None = None
+    ) -> None:
         self._held: Final = held
         self._emission: Final = emission
         self._tallies: Final = tallies
         self._faults: Final = faults
+        self._keep: Final = keep
         self._told_long: Final[set[str]] = set()
         """The services of which it was logged that a conversation is too long."""
 
@@ -69,7 +74,10 @@ class ConversationScoring:
 
     def emit(self, scoring: Scoring, revision: ConversationRevision) -> None:
         """Emit the report of a finished conversation; of an open one its new failures, if there are any."""
-        for report in scoring.reports():
+        for each in scoring.reports():
+            report = each
+            if self._keep is not None:
+                report = replace(each, keep=self._keep.earlier(each.trajectory.trace_id))
             failing = frozenset(each.name for each in report.evaluations if each.label == "fail")
             new = failing - revision.conversation.failing
             revision.conversation.failing = failing

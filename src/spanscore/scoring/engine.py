@@ -17,7 +17,7 @@ from spanscore.model import CloseReason, FinishReason, Report, Span, Trace
 from spanscore.scoring.conversation_scoring import ConversationScoring
 from spanscore.scoring.conversations.held import Conversations
 from spanscore.scoring.emission import Emission
-from spanscore.scoring.owner import Clock, Owner
+from spanscore.scoring.owner import Clock, Keeps, Owner
 from spanscore.scoring.pipeline import Pipeline
 from spanscore.scoring.scoring_queue import ScoringQueue
 
@@ -44,6 +44,7 @@ class Engine:
         owner: the callbacks and counts of the owner.
         conversations: joins traces to conversations, if configured. Reports of conversations go to the emitters only;
             no method returns them.
+        keep: decides whether the spans of a trace are sent on, if configured.
     """
 
     def __init__(  # noqa: PLR0913 - all but the last are always needed
@@ -55,6 +56,7 @@ class Engine:
         owner: Owner | None = None,
         *,
         conversations: Conversations | None = None,
+        keep: Keeps | None = None,
     ) -> None:
         owner = owner or Owner()
         self.table: Final = table
@@ -66,9 +68,17 @@ class Engine:
         self._emission: Final = Emission(self.emitters, self.tallies, faults)
         talks = None
         if conversations is not None:
-            talks = ConversationScoring(conversations, self._emission, self.tallies, faults)
+            talks = ConversationScoring(conversations, self._emission, self.tallies, faults, keep)
         self.queue: Final = ScoringQueue(
-            pipeline, table, self._emission, talks, clock=clock, owner=owner, tallies=self.tallies, faults=faults
+            pipeline,
+            table,
+            self._emission,
+            talks,
+            clock=clock,
+            owner=owner,
+            tallies=self.tallies,
+            faults=faults,
+            keep=keep,
         )
 
     def reload(self, pipeline: Pipeline, is_root: Callable[[Span], bool]) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from spanscore.contracts.instruments.instrument import Instrument
-from spanscore.model import Trace
+from spanscore.model import KeepDecision, Report, Trace
 
 Clock: TypeAlias = Callable[[], float]
 """Seconds that never run backwards."""
@@ -30,6 +30,19 @@ class Listener(Protocol):
 
     def gave_up(self, trace_id: bytes) -> None:
         """Called when a run that paused in this trace is waited for no more: further spans will be late."""
+
+
+class Keeps(Protocol):
+    """Decides which traces are kept."""
+
+    def closed(self, trace_id: bytes) -> None:
+        """Called when a trace is closed: its decision follows."""
+
+    def decide(self, trace: Trace, reports: Sequence[Report] | None) -> KeepDecision:
+        """Called before the reports of a trace are emitted, with all of them; without any if it could not be scored."""
+
+    def earlier(self, trace_id: bytes) -> KeepDecision:
+        """Return the decision for a trace that is decided."""
 
 
 class _NoListener:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from spanscore.collect.table import TraceTable
@@ -14,7 +15,7 @@ from spanscore.model import Report, Trace
 from spanscore.scoring.conversation_scoring import ConversationScoring
 from spanscore.scoring.conversations.held_conversation import ConversationRevision
 from spanscore.scoring.emission import Emission
-from spanscore.scoring.owner import Clock, Owner
+from spanscore.scoring.owner import Clock, Keeps, Owner
 from spanscore.scoring.pipeline import Pipeline, Scoring
 from spanscore.scoring.run_verdicts import with_verdicts
 from spanscore.scoring.unscored import Unscored
@@ -42,6 +43,7 @@ class ScoringQueue:
         owner: is notified of scored traces and of answers, and takes measurements.
         tallies: counts traces that cannot be scored, and verdicts that were revised.
         faults: logs why a trace cannot be scored.
+        keep: decides whether a trace is kept, before its reports are emitted; None if that is not configured.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of an engine
@@ -55,6 +57,7 @@ class ScoringQueue:
         owner: Owner,
         tallies: Tallies,
         faults: Faults,
+        keep: Keeps | None = None,
     ) -> None:
         self.pipeline = pipeline
         self.backlog = 0
@@ -69,6 +72,7 @@ class ScoringQueue:
         self._owner: Final = owner
         self._tallies: Final = tallies
         self._faults: Final = faults
+        self._keep: Final = keep
         self._closed: Final[deque[Trace]] = deque()
         self._under_way: Final[deque[_UnderWay]] = deque()
 
@@ -89,6 +93,8 @@ class ScoringQueue:
                 self._emission.counted.add((trace.trace_id, trace.revision))
             self.backlog += len(trace.spans)
             self.waiting[trace.trace_id] += 1
+            if self._keep is not None:
+                self._keep.closed(trace.trace_id)
         self.unscored.note_lost(self._table, self.pipeline.reader)
         self._note_given_up()
 
@@ -155,6 +161,8 @@ class ScoringQueue:
             self._wait_no_more(trace)
             self._faults.contain(error, "a trace could not be scored")
             self._tallies.evaluation_errors["", type(error).__name__] += 1
+            if self._keep is not None:
+                self._keep.decide(trace, None)
             self._owner.listener.scored(trace)
             return
         finally:
@@ -184,6 +192,9 @@ class ScoringQueue:
         if trace.spans:
             self._owner.measure(EVALUATION_DURATION, self._clock() - began)
             self._owner.measure(TRACE_SPAN_COUNT, len(trace.spans))
+        if self._keep is not None:
+            decision = self._keep.decide(trace, reports)
+            reports = tuple(replace(report, keep=decision) for report in reports)
         for report in reports:
             self.unscored.note_recognised(report)
             self._emission.emit(report, trace.trace_id)

@@ -8,7 +8,16 @@ from typing import Any, Final
 
 from spanscore.config import Config
 
-_SECTIONS: Final = ("receivers", "traces", "conversations", "storage", "exporters", "page", "monitors")
+_SECTIONS: Final = (
+    "receivers",
+    "traces",
+    "conversations",
+    "monitors",
+    "keep",
+    "storage",
+    "exporters",
+    "page",
+)
 _AT_ONCE: Final = frozenset({"traces.unit", "traces.root"})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from spanscore.contracts.instruments import own
+from spanscore.emitters.otlp.keep_counts import KeepCounts
 from spanscore.metrics.telemetry import Numbers, OwnTelemetry
 from spanscore.receivers.intake.requests import RequestCounts
 from spanscore.receivers.kafka import KafkaCounts
@@ -47,6 +48,17 @@ def show_kafka(telemetry: OwnTelemetry, counts: KafkaCounts, wrong_keys: Mapping
     telemetry.observe(own.KAFKA_COMMIT_FAILURES, lambda: _each(counts.commit_failures))
 
 
+def show_keep(telemetry: OwnTelemetry, counts: KeepCounts) -> None:
+    """Register the metrics of traces and spans that are kept or dropped."""
+    telemetry.observe(own.KEEP_TRACES, lambda: dict(counts.traces))
+    telemetry.observe(own.KEEP_SPANS, lambda: _each(counts.spans))
+    telemetry.observe(own.KEEP_BYTES, lambda: _each(counts.bytes))
+    telemetry.observe(own.KEEP_UNDECIDED, lambda: _each(counts.undecided))
+    telemetry.observe(own.KEEP_LATE, lambda: _each(counts.late))
+    telemetry.observe(own.KEEP_INCONSISTENT, lambda: {(): counts.inconsistent})
+    telemetry.observe(own.KEEP_HELD, lambda: {(): counts.held_bytes})
+
+
 def show_pages(telemetry: OwnTelemetry, readers: PageReaders, recent: RecentRuns | None) -> None:
     """Register the metrics of page readers that were cut off, and of runs that the page skipped."""
     telemetry.observe(own.PAGE_CLIENTS_DROPPED, lambda: {(): readers.dropped})
@@ -54,8 +66,10 @@ def show_pages(telemetry: OwnTelemetry, readers: PageReaders, recent: RecentRuns
         telemetry.observe(own.PAGE_RUNS_SKIPPED, lambda: {(): recent.skipped})
 
 
-def show_monitors(telemetry: OwnTelemetry, monitors: LiveMonitors) -> None:
-    """Register the metrics of monitors."""
+def show_monitors(telemetry: OwnTelemetry, monitors: LiveMonitors | None) -> None:
+    """Register the metrics of monitors, if there are any."""
+    if monitors is None:
+        return
     telemetry.observe(own.MONITOR_RUNS, lambda: {names: state.counted for names, state in monitors.states()})
     telemetry.observe(own.MONITOR_RUNS_BAD, lambda: {names: state.bad for names, state in monitors.states()})
     telemetry.observe(

@@ -36,7 +36,7 @@ from spanscore.service.listeners import Front, Listeners, check_target, largest_
 from spanscore.service.live_monitors import LiveMonitors
 from spanscore.service.live_page import LivePage
 from spanscore.service.memory import request_memory
-from spanscore.service.own_metrics import show_kafka, show_monitors, show_pages, show_requests, show_storage
+from spanscore.service.own_metrics import show_kafka, show_keep, show_monitors, show_pages, show_requests, show_storage
 from spanscore.service.page_readers import PageReaders
 from spanscore.service.recent_runs import RecentRuns
 from spanscore.storage.directory import Directory
@@ -92,18 +92,19 @@ class Service:
         recent: RecentRuns | None = None
         if out.exposition is not None and config.page.runs:
             recent = sending[PAGE] = RecentRuns(config.page.runs)
-        self._monitors: LiveMonitors | None = None
-        if config.monitors:
-            monitors = self._monitors = LiveMonitors(Monitors(config.monitors), sending.values(), clock)
-            sending[MONITORS] = monitors
-            show_monitors(telemetry, monitors)
-        alarms = None if self._monitors is None else self._monitors.headline
+        monitors = self._monitors = _added_monitors(config, sending, clock)
+        show_monitors(telemetry, monitors)
+        alarms = None if monitors is None else monitors.headline
         self._page: Final = None if recent is None else LivePage(recent, trace_url=config.trace_url, alarms=alarms)
         self._readers: Final = PageReaders()
         show_pages(telemetry, self._readers, recent)
         self._emitters: Final = tuple(sending.values())
         pipeline = wiring.pipeline(config, emitters=self._emitters)
         table = TraceTable(config.traces, wiring.root_condition(config, pipeline.reader))
+        keeper = wiring.trace_keeper(config, table.past.__contains__)
+        if keeper is not None and onward is not None:
+            onward.keep_by(keeper)
+            show_keep(telemetry, keeper.counts)
         self._live = LiveEngine(
             lambda listener: Engine(
                 table,
@@ -112,6 +113,7 @@ class Service:
                 time.monotonic,
                 Owner(listener=listener, measure=telemetry.measure),
                 conversations=wiring.conversations(config, pipeline),
+                keep=None if keeper is None else onward,
             )
         )
         self.engine: Final = self._live.engine
@@ -218,7 +220,7 @@ class Service:
     def reload(self, config: Config) -> None:
         """Score by another configuration from now on, open traces too. What needs a restart is logged, not done."""
         pipeline = wiring.pipeline(config, emitters=self._emitters)
-        wanted = wiring.wanted(config, pipeline.reader)
+        wanted = wiring.wanted(replace(config, keep=self._config.keep), pipeline.reader)  # its rules need a restart
         self.engine.reload(pipeline, wiring.root_condition(config, pipeline.reader))
         for intake in self._intakes:
             intake.reload(wanted)
@@ -326,3 +328,11 @@ class Service:
         if not self._live.has_room(1):
             return Busy.REQUESTS
         return None if self._onward is None or self._onward.has_room(0) else Busy.DOWNSTREAM
+
+
+def _added_monitors(config: Config, emitters: dict[str, Emitter], clock: Callable[[], float]) -> LiveMonitors | None:
+    """Add the configured monitors to the emitters, and return them; None if there are none."""
+    if not config.monitors:
+        return None
+    monitors = emitters[MONITORS] = LiveMonitors(Monitors(config.monitors), emitters.values(), clock)
+    return monitors

@@ -12,6 +12,8 @@ from spanscore.contracts.instruments.instrument import (
     EMITTER,
     ERROR_TYPE,
     EVALUATION,
+    KEEP_DECISION,
+    KEEP_RULE,
     MONITOR,
     MONITOR_SERIES,
     OUTCOME,
@@ -236,6 +238,41 @@ KAFKA_COMMIT_FAILURES: Final = counter(
     "Offsets that could not be committed, by the broker's error; the next commit repeats them.",
     (REASON,),
 )
+KEEP_TRACES: Final = counter(
+    "spanscore.keep.traces",
+    "{trace}",
+    "Traces by the rule of the section keep that decided, and its decision: kept or dropped; with mode observe what "
+    "the decision would be, here and in the next ones.",
+    (KEEP_RULE, KEEP_DECISION),
+)
+KEEP_SPANS: Final = counter(
+    "spanscore.keep.spans",
+    "{span}",
+    "Spans by decision: kept, dropped, or handed_over to another process. Received = these + those that wait.",
+    (KEEP_DECISION,),
+)
+KEEP_BYTES: Final = counter(
+    "spanscore.keep.bytes", "By", "Size of these spans as they were received, by decision.", (KEEP_DECISION,)
+)
+KEEP_UNDECIDED: Final = counter(
+    "spanscore.keep.undecided",
+    "{trace}",
+    "Traces that were kept without a decision, by why: max_bytes was reached, their evaluation hung or failed, or the "
+    "process was shut down.",
+    (REASON,),
+)
+KEEP_LATE: Final = counter(
+    "spanscore.keep.late",
+    "{span}",
+    "Spans that came after the decision of their trace, which they follow; also in spanscore.keep.spans.",
+    (KEEP_DECISION,),
+)
+KEEP_INCONSISTENT: Final = counter(
+    "spanscore.keep.inconsistent",
+    "{span}",
+    "Kept spans whose sampling threshold was left out of their trace state, because it was wrong or unreadable.",
+)
+KEEP_HELD: Final = gauge("spanscore.keep.held", "By", "Size of the spans that wait for the decision of their trace.")
 PAGE_RUNS_SKIPPED: Final = counter(
     "spanscore.page.skipped_runs", "{run}", "Runs that came faster than the page of runs shows them; they are scored."
 )

@@ -9,7 +9,9 @@ from typing import Any, Final
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from spanscore.contracts.instruments.instrument import KEEP_RULE
 from spanscore.emitters.otlp._encoded_values import encoded_pairs, own_envelope
+from spanscore.keep.sampling import encoded_threshold
 from spanscore.model import Evaluation, Report
 from spanscore.otlp.field_numbers import EVENTS
 from spanscore.otlp.raw_requests import joined
@@ -59,6 +61,7 @@ def child_span_request(report: Report, time_ns: int) -> bytes:
     trajectory = report.trajectory
     if not report.evaluations or not trajectory.root_span_id:
         return b""
+    keep = None if report.keep is None or report.keep.observed else report.keep
     identity = b"\0".join((trajectory.trace_id, trajectory.root_span_id, str(report.revision).encode()))
     span = Span(
         trace_id=trajectory.trace_id,
@@ -68,8 +71,10 @@ def child_span_request(report: Report, time_ns: int) -> bytes:
         kind=Span.SPAN_KIND_INTERNAL,
         start_time_unix_nano=time_ns,
         end_time_unix_nano=time_ns,
+        trace_state=f"ot=th:{encoded_threshold(keep.threshold)}" if keep and keep.threshold else "",
     ).SerializeToString()
-    return joined((), [(_envelope(), span + encoded_scores(report, time_ns))])
+    rule = encoded_pairs(Span.ATTRIBUTES_FIELD_NUMBER, {KEEP_RULE: keep.rule}) if keep and keep.rule else b""
+    return joined((), [(_envelope(), span + rule + encoded_scores(report, time_ns))])
 
 
 _envelope: Final = cache(own_envelope)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import count
 from typing import Annotated, Final, NamedTuple
@@ -58,6 +59,11 @@ class HeldRoots:
         of_trace = self._by_trace.get(trace_id, {})
         numbers = [number for number, held_id in of_trace.items() if span_id is None or held_id == span_id]
         return [self._let_go(number) for number in numbers]
+
+    def take_others(self, trace_id: bytes, span_ids: Collection[bytes]) -> list[RootSpan]:
+        """Release the roots of a trace that have none of these span ids."""
+        of_trace = self._by_trace.get(trace_id, {})
+        return [self._let_go(number) for number, held_id in list(of_trace.items()) if held_id not in span_ids]
 
     def expire(self, now: float) -> list[RootSpan]:
         """Let go of the roots that have waited too long."""

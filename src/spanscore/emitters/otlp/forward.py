@@ -5,23 +5,27 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, Self
 
 from spanscore.collect.held_trace import MOST_DELAYS
 from spanscore.contracts import PassingOn, Roots
 from spanscore.emitters.otlp._encoded_scores import child_span_request, encoded_scores
 from spanscore.emitters.otlp._held_roots import HeldRoots, HoldLimits
+from spanscore.emitters.otlp._keep_tags import observed_tags
+from spanscore.emitters.otlp.trace_keeper import TraceKeeper
 from spanscore.emitters.sending.backlog import QueueItem, QueueLimits
 from spanscore.emitters.sending.client import Client, Retries
 from spanscore.emitters.sending.send_queue import SendQueue, SendSettings, Timing
-from spanscore.model import CloseReason, Report, Unit
-from spanscore.otlp.raw_requests import RootSpan, split
+from spanscore.model import CloseReason, KeepDecision, Report, Trace, Unit
+from spanscore.otlp.raw_requests import RootSpan, Split, split
 from spanscore.reports.evaluation_event import event_time_ns
 
 _SLACK_S: Final = 5.0
 _SCORES_SIZE: Final = 2048  # of the events of one root, about
+_TAGS_SIZE: Final = 128  # of a kept span, about
+_ITEMS: Final = 3  # that a trace becomes, about
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +53,8 @@ class ForwardSettings:
 
     roots: Roots = "parentless"
     """The spans to hold back until their trace is scored: its roots, or `none`."""
+    annotates: bool = True
+    """Whether scores are put on the spans that are held back."""
     child_spans: bool = False
     """Whether scores are sent as a child span of the evaluated span."""
     hold: HoldLimits = field(default_factory=HoldLimits)
@@ -59,7 +65,17 @@ class ForwardSettings:
     def for_host(cls, passing: PassingOn) -> Self:
         """Return the settings of a program that passes on."""
         hold = HoldLimits(hold_s=MOST_DELAYS * passing.delay_s + _SLACK_S)
-        return cls(roots=passing.held_roots, child_spans=passing.child_spans, hold=hold)
+        queue = QueueLimits()
+        if passing.waiting_bytes:  # all of it may have to be sent at the same time, with tags
+            size = queue.capacity_bytes + passing.waiting_bytes * 5 // 4
+            queue = replace(queue, capacity=_ITEMS * queue.capacity, capacity_bytes=size)
+        return cls(
+            roots=passing.held_roots,
+            annotates=passing.annotates,
+            child_spans=passing.child_spans,
+            hold=hold,
+            queue=queue,
+        )
 
 
 class Forward:
@@ -97,12 +113,15 @@ class Forward:
         timing = timing or Timing()
         self._now_ns: Final = now_ns
         self._roots: Roots = settings.roots
+        self._annotates: Final = settings.annotates
         self._child_spans: Final = settings.child_spans
         self._clock: Final = timing.clock
         self._held: Final = HeldRoots(settings.hold)
         self._received = self._annotated = self._handed_over = 0
         self._unannotated: Final[Counter[str]] = Counter()
         self._last_scored = b""
+        self._last_tags = b""
+        self._keeper: TraceKeeper | None = None
         self._lock: Final = threading.Lock()  # guards all of the above: the queue's thread passes expired roots on
         sending = SendSettings(name="forward", queue=settings.queue, retries=settings.retries)
         self.outbox: Final = SendQueue(client, sending, self._expire, timing)
@@ -120,12 +139,18 @@ class Forward:
         """Return the counts of every span so far."""
         with self._lock:
             spans = self.outbox.spans()
+            received, held, handed_over, sampled = self._received, len(self._held), self._handed_over, 0
+            if self._keeper is not None and self._keeper.is_on:
+                kept = self._keeper.counts
+                received, held, sampled = kept.received, held + kept.held_spans, kept.spans["dropped"]
+                handed_over += kept.spans["handed_over"]
+            more = {"handed_over": handed_over, "sampled": sampled}
             return ForwardCounts(
-                received=self._received,
+                received=received,
                 sent=spans.sent,
                 queued=spans.queued,
-                held=len(self._held),
-                dropped={**spans.dropped, "handed_over": self._handed_over} if self._handed_over else spans.dropped,
+                held=held,
+                dropped={**spans.dropped, **{why: number for why, number in more.items() if number}},
                 annotated=self._annotated,
                 unannotated=dict(self._unannotated),
             )
@@ -137,7 +162,39 @@ class Forward:
         """
         with self._lock:
             held, held_size = len(self._held), self._held.size
-        return self.outbox.has_room(1 + held, size + held_size + held * _SCORES_SIZE) or not (self.outbox.size + held)
+            items, more = held, held_size + held * _SCORES_SIZE
+            if self._keeper is not None and self._keeper.is_on:
+                counts = self._keeper.counts
+                items += _ITEMS * len(self._keeper)
+                more += counts.held_bytes + counts.held_spans * _TAGS_SIZE
+        return self.outbox.has_room(1 + items, size + more) or not (self.outbox.size + items)
+
+    def keep_by(self, keeper: TraceKeeper) -> None:
+        """Have a keeper take all spans, and send on those that it keeps. Call it before the first span."""
+        self._keeper = keeper
+
+    def closed(self, trace_id: bytes) -> None:
+        """Note that a trace is closed."""
+        with self._lock:
+            if self._keeper is not None:
+                self._keeper.closed(trace_id, self._clock())
+
+    def earlier(self, trace_id: bytes) -> KeepDecision:
+        """Return the decision for a trace that is decided."""
+        with self._lock:
+            return KeepDecision(kept=True) if self._keeper is None else self._keeper.earlier(trace_id)
+
+    def decide(self, trace: Trace, reports: Sequence[Report] | None) -> KeepDecision:
+        """Return the decision for a closed trace, and send its spans on if it is kept. To be called before `emit`."""
+        with self._lock:
+            if self._keeper is None:
+                return KeepDecision(kept=True)
+            self._release_scored()
+            decision = self._keeper.decide(trace, reports)
+            if self._send_kept():
+                scored = {report.trajectory.root_span_id for report in reports or ()}
+                self._release(self._held.take_others(trace.trace_id, scored), "not_evaluated")
+            return decision
 
     def take(self, request: bytes) -> None:
         """Take the accepted spans of one ExportTraceServiceRequest, in protobuf. To be called before they are scored.
@@ -145,15 +202,17 @@ class Forward:
         Raises:
             WireError: it is no such request; nothing of it is taken.
         """
-        rest, spans, roots = split(request, self._roots)
+        keeper = self._keeper
+        parts = None if keeper is not None and keeper.is_on else split(request, self._roots)
         with self._lock:
-            self._received += spans + len(roots)
+            if keeper is not None:
+                keeper.take(request, self._clock())
             self._release_scored()
-            if rest:
-                self.outbox.put(QueueItem("traces", rest, spans))
-            now = self._clock()
-            for root in roots:
-                self._release(self._held.add(root, now), "displaced")
+            if parts is not None:
+                self._received += parts.spans + len(parts.roots)
+                self._put(parts)
+            else:
+                self._send_kept()
 
     def take_other(self, signal: Literal["metrics", "logs"], request: bytes) -> None:
         """Queue a request with metrics or logs, in protobuf, unchanged."""
@@ -167,27 +226,33 @@ class Forward:
         trajectory = report.trajectory
         if trajectory.unit is Unit.CONVERSATION:
             return
+        if report.dropped:
+            return
         if self._child_spans:
             self._send_child(report)
         with self._lock:
             if trajectory.trace_id != self._last_scored:
                 self._release_scored()
             self._last_scored = trajectory.trace_id
+            tags = self._last_tags = b"" if report.keep is None else observed_tags(report.keep)
             roots = self._held.take(trajectory.trace_id, trajectory.root_span_id)
-            if not report.evaluations:
-                self._release(roots, "not_evaluated")
+            if not report.evaluations or not self._annotates:
+                self._release(roots, "not_evaluated", tags)
                 return
             if not roots and self._roots != "none" and _is_rootless(report):
                 self._send_child(report)
             for root in roots:
-                content = root.content + encoded_scores(report, event_time_ns(root.start_ns, root.end_ns))
+                content = root.content + tags + encoded_scores(report, event_time_ns(root.start_ns, root.end_ns))
                 self.outbox.put(QueueItem("traces", content, 1, root.envelope))
                 self._annotated += 1
 
     def give_up(self, trace_ids: Iterable[bytes]) -> None:
         """Drop the roots of traces that another receiver gets as well: it passes them on, with their scores."""
         with self._lock:
-            self._handed_over += sum(len(self._held.take(trace_id)) for trace_id in trace_ids)
+            given_up = list(trace_ids)
+            self._handed_over += sum(len(self._held.take(trace_id)) for trace_id in given_up)
+            if self._keeper is not None:
+                self._keeper.give_up(given_up)
 
     def flush(self, timeout_s: float) -> bool:
         """Send what waits to be sent, and return whether all of it was. Roots that wait for their scores stay."""
@@ -197,12 +262,32 @@ class Forward:
     def close(self, timeout_s: float) -> bool:
         """Send everything within the timeout, roots without scores too, and return whether nothing was lost."""
         with self._lock:
+            if self._keeper is not None:
+                self._keeper.drain()
+                self._send_kept()
             self._roots = "none"  # later spans are dropped, and not held
             self._release(self._held.drain(), "shut_down")
         return self.outbox.close(timeout_s)
 
+    def _put(self, parts: Split) -> None:
+        if parts.rest:
+            self.outbox.put(QueueItem("traces", parts.rest, parts.spans))
+        now = self._clock()
+        for root in parts.roots:
+            self._release(self._held.add(root, now), "displaced")
+
+    def _send_kept(self) -> bool:
+        """Send the spans on that the keeper has released, and return whether there are any."""
+        released = () if self._keeper is None else self._keeper.onward()
+        for parts in released:
+            self._put(parts)
+        return bool(released)
+
     def _expire(self) -> None:
         with self._lock:
+            if self._keeper is not None:
+                self._keeper.expire(self._clock())
+                self._send_kept()
             self._release(self._held.expire(self._clock()), "expired")
 
     def _send_child(self, report: Report) -> None:
@@ -211,12 +296,12 @@ class Forward:
 
     def _release_scored(self) -> None:
         """Send the other roots of the trace scored last: its reports arrive in sequence, and are complete now."""
-        self._release(self._held.take(self._last_scored), "not_evaluated")
+        self._release(self._held.take(self._last_scored), "not_evaluated", self._last_tags)
         self._last_scored = b""
 
-    def _release(self, roots: Iterable[RootSpan], why: str) -> None:
+    def _release(self, roots: Iterable[RootSpan], why: str, tags: bytes = b"") -> None:
         for root in roots:
-            self.outbox.put(QueueItem("traces", root.content, 1, root.envelope))
+            self.outbox.put(QueueItem("traces", root.content + tags, 1, root.envelope))
             self._unannotated[why] += 1
 
 

@@ -71,7 +71,7 @@ def encoded_records(report: Report, now_ns: int) -> Iterator[bytes]:
     """Yield a log record in protobuf for each evaluation."""
     shared = LogRecord(time_unix_nano=now_ns, observed_time_unix_nano=now_ns, event_name=NAME)
     trajectory = report.trajectory
-    if trajectory.trace_id and trajectory.root_span_id:
+    if trajectory.trace_id and trajectory.root_span_id and not report.dropped:
         shared.trace_id, shared.span_id, shared.flags = trajectory.trace_id, trajectory.root_span_id, _SAMPLED
     of_run = shared.SerializeToString()
     for evaluation, told, attributes in encoded_events(report, LogRecord.ATTRIBUTES_FIELD_NUMBER):

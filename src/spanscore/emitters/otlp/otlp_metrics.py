@@ -16,7 +16,7 @@ from spanscore.emitters.otlp._encoded_values import own_envelope
 from spanscore.emitters.sending.backlog import EXPORT_FAILED, QueueItem, QueueLimits
 from spanscore.emitters.sending.client import Client
 from spanscore.emitters.sending.send_queue import SendQueue, SendSettings
-from spanscore.metrics.accumulation import Accumulation, Origin
+from spanscore.metrics.accumulation import Accumulation, origin_of
 from spanscore.metrics.measurements import measurements
 from spanscore.model import Report
 from spanscore.otlp.raw_requests import joined
@@ -60,8 +60,7 @@ class OtlpMetrics:
 
     def emit(self, report: Report) -> None:
         """Add the report's measurements."""
-        trajectory = report.trajectory
-        self.sink.record_all(measurements(report), Origin(trajectory.trace_id, trajectory.root_span_id, time.time()))
+        self.sink.record_all(measurements(report), origin_of(report, time.time()))
 
     def flush(self, timeout_s: float) -> bool:
         """Send the sums now."""

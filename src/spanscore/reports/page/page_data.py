@@ -82,6 +82,7 @@ class RunBatch:
                 report.revision,
                 turns,
                 list(self._reasons(report)),
+                int(report.dropped),
             ]
         )
         self._rows.append(f"{row[:-1]},{self._story(report)}")

@@ -7,7 +7,7 @@ const CALL_STATUSES = ["ok", "arguments", "wrong", "missing", "extra", "order", 
 const BRIEF = 120;
 
 class Run {
-  constructor({ strings }, [trace, span, verdict, agent, service, start, duration, calls, errors, outcomes, conversation, incomplete, revision, turns, reasons, story, name]) {
+  constructor({ strings }, [trace, span, verdict, agent, service, start, duration, calls, errors, outcomes, conversation, incomplete, revision, turns, reasons, dropped, story, name]) {
     this.key = `${trace}-${span}-${turns ? "c" : "r"}`; // a conversation has the ids of its last turn
     this.trace = trace;
     this.span = span;
@@ -22,6 +22,7 @@ class Run {
     this.conversation = strings[conversation];
     this.incomplete = strings[incomplete];
     this.revision = revision;
+    this.isKept = !dropped;
     this.turns = turns;
     this.outcomes = outcomes.map(([evaluator, type, status, value, told]) => ({ name: strings[evaluator], type: strings[type], status: STATUSES[status], value, told: strings[told] }));
     this.reasons = reasons.map(([text, turn]) => ({ text: strings[text], turn }));
