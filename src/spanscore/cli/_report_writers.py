@@ -105,6 +105,10 @@ class ResultTable:
     def finish(self, summary: Summary) -> None:  # noqa: ARG002 - other writers need it
         """Write the other rows, and the end of the file or stream."""
         self._writer.write_batch(self._rows.take())
+        self.close()
+
+    def close(self) -> None:
+        """Write the end of the file or stream, unless it is written."""
         self._writer.close()
 
 
@@ -175,7 +179,10 @@ def opened_outputs(
     if results is not None:
         out: Any = sys.stdout if is_stream else stack.enter_context(whole_file("--results", results))
         label = config.digest if arguments.label is None else arguments.label
-        outputs.append(ResultTable(out.buffer, label, content=config.tool_content, is_stream=is_stream))
+        table = ResultTable(out.buffer, label, content=config.tool_content, is_stream=is_stream)
+        if not is_stream:  # a stream that breaks off has no end
+            stack.callback(table.close)
+        outputs.append(table)
     return outputs
 
 

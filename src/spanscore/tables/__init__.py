@@ -1,4 +1,4 @@
-"""Spans that are stored already: batches of Arrow in, rows of results out, for an engine that shares the work out.
+"""Spans that a store has, as Arrow batches, into rows of results.
 
 for results in spanscore.tables.score(batches, "spanscore.yaml"):
     ...
