@@ -56,7 +56,7 @@ def test_the_map_of_the_packages() -> None:
         text for _, text in rows
     ]
     assert [set(re.findall(r"spanscore\.(\w+)", layer)) for layer in reversed(layers[4:])] == [
-        {name} for name, _ in rows[: len(layers) - 3]
+        {name} for name, _ in rows[: len(layers) - 4]
     ]
 
 
