@@ -1,7 +1,7 @@
 """Has real engines score stored spans by the recipes of docs/history.md, and compares the results with those of OTLP.
 
-    PYTHONPATH=src:tests python tests/campaigns/history.py                            both engines, 100,000 spans
-    PYTHONPATH=src:tests python tests/campaigns/history.py --engine spark --copies 200 --kills 20 --giant 400000
+    PYTHONPATH=src:tests:. python tests/campaigns/history.py                            both engines, 100,000 spans
+    PYTHONPATH=src:tests:. python tests/campaigns/history.py --engine spark --copies 200 --kills 20 --giant 400000
 
 The spans are the recordings of `tests/corpus` without logs and without ties, repeated as traces of their own.
 
@@ -31,11 +31,11 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from bench.stored_tables import recorded_tables
 from pyarrow import parquet
 
 from corpora import CORPUS, NAMES
 from spanscore.cli import main as spanscore
-from stored_tables import recorded_tables
 from tables.test_stored_corpus import TIES
 
 Results: TypeAlias = "dict[tuple[Any, ...], dict[str, Any]]"

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from bench.stored_tables import recorded_tables
 from pyarrow import parquet
 
 from commands import python
 from corpora import CORPUS
 from spanscore.cli import main
 from spanscore.tables import RESULTS
-from stored_tables import recorded_tables
 
 RECORDING = str(CORPUS / "strands.jsonl.gz")
 FLAGLESS = str(CORPUS / "ag2.jsonl.gz")

@@ -10,13 +10,13 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 import pytest
+from bench.stored_tables import recorded_tables
 from pyarrow import parquet
 
 from corpora import CORPUS
 from spanscore import tables
 from spanscore.cli import main
 from spanscore.recordings.arrow_columns import LOG_COLUMNS, SPAN_COLUMNS
-from stored_tables import recorded_tables
 
 PAGE: Final = (Path(__file__).parents[2] / "docs" / "history.md").read_text(encoding="utf-8")
 COMMANDS: Final = [text.strip() for text in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from bench.stored_tables import log_table, recorded_tables, span_table
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,7 +25,6 @@ from spanscore.recordings.stored_rows import decoded_rows
 from spanscore.runs import offline
 from spanscore.runs.recorded_runs import configured
 from spanscore.tables.result_rows import ResultRows
-from stored_tables import log_table, recorded_tables, span_table
 
 CONFIG = {
     "evaluators": {

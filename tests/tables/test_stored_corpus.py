@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from bench.stored_tables import recorded_tables
 from pyarrow import parquet
 
 from corpora import CORPUS, NAMES
@@ -17,7 +18,6 @@ from spanscore.recordings.files import Recording
 from spanscore.recordings.span_batches import SortedSpans
 from spanscore.recordings.stored_rows import decoded_rows
 from spanscore.runs import offline
-from stored_tables import recorded_tables
 
 TIES = {
     "google-adk-js",

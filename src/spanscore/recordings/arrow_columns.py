@@ -149,8 +149,8 @@ def texts(array: Any) -> list[str]:
     return array.to_pylist() if not array.null_count else [each or "" for each in array.to_pylist()]
 
 
-def numbers(array: Any, by_name: Mapping[str, int]) -> list[int | str]:
-    """Return the numbers of an enumeration, which is stored as numbers or as names; an unknown name as it is."""
+def numbers(array: Any, by_name: Mapping[str, int]) -> list[Any]:
+    """Return the numbers of an enumeration, which is stored as numbers or as names; an unknown name as text."""
     array = plain(array)
     if pa.types.is_integer(array.type):
         return [each or 0 for each in array.to_pylist()]
@@ -161,8 +161,8 @@ def numbers(array: Any, by_name: Mapping[str, int]) -> list[int | str]:
     return [known[text] for text in found]
 
 
-def ids(array: Any, length: int) -> list[bytes | str]:
-    """Return ids as bytes, of hexadecimal digits or as they are; an invalid one as it is, and empty for none."""
+def ids(array: Any, length: int) -> list[Any]:
+    """Return ids as bytes, empty for none; an id is bytes or hexadecimal digits, and is text if it is neither."""
     return [_id(each, length) for each in plain(array).to_pylist()]
 
 
@@ -174,14 +174,12 @@ def _id(raw: Any, length: int) -> bytes | str:
             return raw
         raw = raw.rstrip(b"\0")  # as a FixedString that is empty
     found = identifier(raw)
-    return raw if found is None else found
+    return str(raw) if found is None else found
 
 
-def checked_id(raw: bytes | str, name: str, length: int, refusal: Refusal) -> bytes:
-    """Return an id that could be read, or refuse its span."""
-    if isinstance(raw, str):
-        raise SpanRefused(refusal, told_of_id(name, raw, length))
-    return raw
+def wrong_id(refusal: Refusal, name: str, raw: str, length: int) -> SpanRefused:
+    """Return the refusal of a span with an id that could not be read."""
+    return SpanRefused(refusal, told_of_id(name, raw, length))
 
 
 class AttributeColumn(Protocol):
