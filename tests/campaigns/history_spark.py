@@ -96,7 +96,7 @@ def in_spark(folder: Path, copies: int, kills: int, giant: int) -> Iterator[tupl
     os.chdir(folder)
     wanted = history.expected(folder)
     spark = (
-        SparkSession.builder.master("local[2,100]")  # a task may be tried so often
+        SparkSession.builder.master("local[2,20]")  # a task may be tried so often
         .config("spark.sql.legacy.parquet.nanosAsLong", "true")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")

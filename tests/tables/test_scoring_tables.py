@@ -151,6 +151,8 @@ def in_other_types(table: pa.Table) -> pa.Table:
         match name:
             case "Timestamp":
                 column = column.cast(pa.int64())
+            case "Duration":
+                column = column.cast(pa.decimal128(20, 0))
             case "TraceId" | "SpanId":
                 column = pa.array([bytes.fromhex(each) for each in values], pa.binary())
             case "ParentSpanId":

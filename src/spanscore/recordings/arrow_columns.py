@@ -101,7 +101,8 @@ def _wrong_type(name: str, kind: Any) -> str | None:
         told = "a time in nanoseconds or microseconds, or an integer of nanoseconds"
         return None if is_time else f"column {name} is {kind}, and must be {told}"
     if name == "Duration":
-        return None if pa.types.is_integer(kind) else f"column {name} is {kind}, and must be an integer of nanoseconds"
+        is_whole = pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0)  # Spark's UInt64
+        return None if is_whole else f"column {name} is {kind}, and must be an integer of nanoseconds"
     is_known = _is_text(kind) or (name in {"SpanKind", "StatusCode"} and pa.types.is_integer(kind))
     return None if is_known else f"column {name} is {kind}, and must be text"
 
@@ -134,7 +135,8 @@ def times(array: Any) -> list[int]:
     """Return times in nanoseconds; 0 where there is none."""
     if pa.types.is_timestamp(array.type):
         array = array.cast(pa.timestamp("ns", array.type.tz)).cast(pa.int64())
-    return [each or 0 for each in array.to_pylist()]
+    found = [each or 0 for each in array.to_pylist()]
+    return [*map(int, found)] if pa.types.is_decimal(array.type) else found
 
 
 def texts(array: Any) -> list[str]:
