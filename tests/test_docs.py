@@ -52,7 +52,7 @@ def blocks(language: str, contains: str = "") -> list[Any]:
 
 def test_the_map_of_the_packages() -> None:
     """The map has each package with the first line of its docstring, and each imports only those above it."""
-    rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", (DOCS / "architecture.md").read_text("utf-8"), re.MULTILINE)[:25]
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", (DOCS / "architecture.md").read_text("utf-8"), re.MULTILINE)[:26]
     source = ROOT / "src" / "spanscore"
     top = {path.parent.name for path in source.glob("*/__init__.py")} | {path.stem for path in source.glob("[a-z]*.py")}
     layers = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"][2][
@@ -63,8 +63,8 @@ def test_the_map_of_the_packages() -> None:
     assert [(importlib.import_module(f"spanscore.{name}").__doc__ or "").splitlines()[0] for name, _ in rows] == [
         text for _, text in rows
     ]
-    assert [set(re.findall(r"spanscore\.(\w+)", layer)) for layer in reversed(layers[3:])] == [
-        {name} for name, _ in rows[: len(layers) - 3]
+    assert [set(re.findall(r"spanscore\.(\w+)", layer)) for layer in reversed(layers[4:])] == [
+        {name} for name, _ in rows[: len(layers) - 4]
     ]
 
 
@@ -120,9 +120,14 @@ def ended(code: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize(("language", "text"), blocks("python"))
+@pytest.mark.parametrize(
+    ("language", "text"), [each for each in blocks("python") if "spanscore.tables" not in str(each.values[1])]
+)
 def test_code_runs(language: str, text: str) -> None:
-    """Every piece of Python runs as it stands, from a checkout, and ends by itself without a complaint."""
+    """Every piece of Python runs as it stands, from a checkout, and ends by itself without a complaint.
+
+    Those of docs/history.md need tables: tests/tables/test_history_page.py and tests/campaigns/history.py run them.
+    """
     done = ended(text)
 
     assert (0, "") == (done.returncode, done.stderr)

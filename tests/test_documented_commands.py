@@ -27,6 +27,7 @@ from deadline import DEADLINE_S
 from integration import test_install
 from runs import test_golden_recipe
 from spanscore.receivers.sockets.bearer import BearerTokens
+from tables import test_history_page
 
 ROOT = Path(__file__).parents[1]
 # The tutorial needs an agent framework: tests/integration/test_tutorial.py runs it.
@@ -45,6 +46,7 @@ RUN_ELSEWHERE = {
     "spanscore agree runs.jsonl --labels labels.csv": test_agree.COMMANDS,
     "spanscore watch runs.jsonl --config spanscore.yaml --suggest": test_watch.COMMANDS,
     **dict.fromkeys(test_documented_runs.COMMANDS, test_documented_runs.COMMANDS),
+    **dict.fromkeys(test_history_page.COMMANDS, test_history_page.COMMANDS),
     "gunzip -c tests/corpus/google-adk-oi.jsonl.gz": test_golden_recipe.COMMANDS,
 }
 """What blocks begin with that others run, and what these run."""

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from receivers.otlp_requests import request_of, simple_span, to_json, trace_id
-from spanscore.recordings.files import Recording, SpanBatch
+from spanscore.recordings.files import Recording
+from spanscore.recordings.span_batches import SpanBatch
 
 
 def encode(traces: Iterable[Iterable[int]], form: str) -> bytes:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from spanscore.errors import InputError
 from spanscore.model import Span
-from spanscore.recordings.files import SpanBatch
+from spanscore.recordings.span_batches import SpanBatch
 from spanscore.runs.labels import Annotated, Label, csv_labels, resolved
 
 HUMAN = {"name": "correctness", "label": "fail", "annotator_kind": "HUMAN"}

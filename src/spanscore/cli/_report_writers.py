@@ -8,11 +8,14 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final, Protocol, TextIO
+from typing import Any, BinaryIO, Final, Protocol, TextIO
 
 from spanscore.cli._summary import Summary
 from spanscore.cli._written_files import check_apart, whole_file
+from spanscore.config import Config
+from spanscore.errors import ConfigError
 from spanscore.model import Report
+from spanscore.recordings.sources import STDIN
 from spanscore.reports.serialization import report_line
 
 FORMATS: Final = ("table", "json", "junit", "markdown")
@@ -68,6 +71,47 @@ class ReasonLines:
         self._out.writelines(f"{row}\n" for row in rows)
 
 
+class ResultTable:
+    """Writes a row for each evaluation: a file of Parquet, or a stream of Arrow.
+
+    Args:
+        out: takes bytes.
+        config: the name of the configuration in the rows.
+        content: whether explanations may have arguments and results in them.
+        is_stream: whether a stream is written.
+
+    Raises:
+        ConfigError: pyarrow is not installed.
+    """
+
+    def __init__(self, out: BinaryIO, config: str, *, content: bool, is_stream: bool) -> None:
+        try:
+            import pyarrow  # noqa: ICN001, PLC0415 - of an extra, and slow to load
+        except ModuleNotFoundError as error:
+            message = "--results needs pyarrow: pip install '.[tables]' in a checkout of spanscore"
+            raise ConfigError(message) from error
+        from pyarrow.parquet import ParquetWriter  # noqa: PLC0415 - as above
+
+        from spanscore.tables.result_rows import RESULTS, ResultRows  # noqa: PLC0415 - as above
+
+        self._rows: Final = ResultRows(config, content=content)
+        self._writer: Final = pyarrow.ipc.new_stream(out, RESULTS) if is_stream else ParquetWriter(out, RESULTS)
+
+    def add(self, report: Report) -> None:
+        """Write rows as soon as there are some thousand."""
+        if (rows := self._rows.add(report)) is not None:
+            self._writer.write_batch(rows)
+
+    def finish(self, summary: Summary) -> None:  # noqa: ARG002 - other writers need it
+        """Write the other rows, and the end of the file or stream."""
+        self._writer.write_batch(self._rows.take())
+        self.close()
+
+    def close(self) -> None:
+        """Write the end of the file or stream, unless it is written."""
+        self._writer.close()
+
+
 _LINES: Final[Mapping[str, Callable[[TextIO], ReportWriter]]] = {
     "json": JsonLines,
     "cases": CaseLines,
@@ -90,10 +134,22 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=FORMATS, default="table", help="of standard output (default: table)")
     for name, what in _FILES.items():
         parser.add_argument(f"--{name}", type=Path, metavar="FILE", help=f"also write {what}")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        metavar="FILE",
+        help="also write a Parquet file (.parquet) with a row for each evaluation, for a store; - writes them as a "
+        "stream of Arrow to standard output, whose other content goes to standard error",
+    )
+    parser.add_argument(
+        "--label",
+        metavar="TEXT",
+        help="with --results, the value of the column config (default: a digest of the configuration)",
+    )
 
 
 def opened_outputs(
-    arguments: argparse.Namespace, inputs: Mapping[str, str], stack: ExitStack, trace_url: str | None = None
+    arguments: argparse.Namespace, inputs: Mapping[str, str], stack: ExitStack, config: Config
 ) -> list[ReportWriter]:
     """Return the writers that the arguments ask for. Files appear when the stack is left without an error.
 
@@ -101,18 +157,33 @@ def opened_outputs(
         arguments: the arguments of the command.
         inputs: the paths that are read, with a name of each for messages.
         stack: closes the files.
-        trace_url: the address of a trace elsewhere, as configured.
+        config: the configuration as it is in the file.
 
     Raises:
         ConfigError: a file cannot be written; raised before scoring.
     """
+    results: Path | None = arguments.results
+    is_stream = results == Path(STDIN)
+    if arguments.label is not None and results is None:
+        message = "--label: needs --results, whose rows have it"
+        raise ConfigError(message)
     paths: dict[str, Path] = {name: getattr(arguments, name) for name in _FILES if getattr(arguments, name) is not None}
-    check_apart(paths, inputs, FORMATS)
+    in_parquet = {} if results is None or is_stream else {"results": results}
+    check_apart(paths | in_parquet, inputs, FORMATS)
     files = [
-        _written(name, stack.enter_context(whole_file(f"--{name}", path)), arguments, trace_url)
+        _written(name, stack.enter_context(whole_file(f"--{name}", path)), arguments, config.trace_url)
         for name, path in paths.items()
     ]
-    return [_written(arguments.format, sys.stdout, arguments, trace_url), *files]
+    shown = sys.stderr if is_stream else sys.stdout
+    outputs = [_written(arguments.format, shown, arguments, config.trace_url), *files]
+    if results is not None:
+        out: Any = sys.stdout if is_stream else stack.enter_context(whole_file("--results", results))
+        label = config.digest if arguments.label is None else arguments.label
+        table = ResultTable(out.buffer, label, content=config.tool_content, is_stream=is_stream)
+        if not is_stream:  # a stream that breaks off has no end
+            stack.callback(table.close)
+        outputs.append(table)
+    return outputs
 
 
 def _written(form: str, out: TextIO, arguments: argparse.Namespace, trace_url: str | None) -> ReportWriter:

@@ -30,7 +30,8 @@ _RATIO: Final = number(0.0, 1.0, "a number from 0 to 1")
 def define(parser: argparse.ArgumentParser) -> None:
     """Add the description and the options of the command."""
     parser.description = (
-        "Score recorded OTLP: JSON, JSON Lines or protobuf, plain or gzip; directories are read recursively, "
+        "Score recorded OTLP: JSON, JSON Lines or protobuf, plain or gzip; and tables with the columns of the "
+        "Collector's ClickHouse exporter: Parquet, or a stream of Arrow. Directories are read recursively, "
         "- is standard input. Results are in the order of the recording: files as they are given, those of a "
         "directory by name, traces as they begin; where several begin in one request, by their start time. "
         "Exit status: 0 all runs passed, 1 a run failed, was not checked or could not be read, 2 usage or "
@@ -76,7 +77,8 @@ def define(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Score the files and return the exit status."""
-    config = configured(arguments).for_files(tool_content=not arguments.no_content)
+    written = configured(arguments)
+    config = written.for_files(tool_content=not arguments.no_content)
     pipeline = wiring.pipeline(config)
     entries = (*pipeline.entries, *pipeline.over_conversations)
     asked_key = arguments.key
@@ -103,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     with reading(arguments.files, wiring.wanted(config).log_names) as recording, ExitStack() as stack:
         inputs = dict.fromkeys(arguments.files, "the input") | expecting(arguments.config, entries)
-        outputs = opened_outputs(arguments, inputs, stack, config.trace_url)
+        outputs = opened_outputs(arguments, inputs, stack, written)
         for report in offline.score(recording, config, pipeline, selection.wanted, conversations=conversations):
             summary.add(report)
             for output in outputs:

@@ -34,6 +34,7 @@ from spanscore.emitters.sending.client import (
     TryAgain,
     connect,
 )
+from spanscore.errors import InputError
 from spanscore.messages.plural import plural
 from spanscore.otlp.encoding import Logs
 from spanscore.otlp.json_writing import accepted_only_from_json
@@ -109,6 +110,9 @@ def _recorded(recording: Recording, id_key: bytes | None) -> Iterator[_Recorded]
         id_key: the key of the hash that makes new ids from the old ones; None keeps the ids.
     """
     for document in recording.documents():
+        if document.is_flagless:
+            message = "tables cannot be sent: they hold no requests of OTLP"
+            raise InputError(message)
         for decoded, source in zip(document.requests, document.sources, strict=True):
             signal: Signal = "logs" if isinstance(source, Logs) else "traces"
             if items := len(decoded.spans) + decoded.unread:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -47,6 +49,8 @@ _KEEP_NEEDS: Final = (
     "than serve need neither"
 )
 _TURNS_SHARE: Final = 8
+_SCORED_BY: Final = ("evaluators", "dialects", "traces", "conversations")
+"""The sections that scores depend on."""
 _LIBRDKAFKA: Final[KeyPath] = ("receivers", "kafka", "settings")
 
 
@@ -96,6 +100,20 @@ class Config:
     def sends_spans(self) -> bool:
         """Whether received spans are sent on."""
         return any(getattr(each, "sends_spans", False) for each in self.exporters.values())
+
+    @property
+    def digest(self) -> str:
+        """16 hexadecimal digits, which differ if something in the file or in its datasets differs that scores read."""
+        told = hashlib.blake2b(digest_size=8)
+        for section in _SCORED_BY:
+            data = self.root.find((section,)).data() if self.root.has(section) else None
+            told.update(json.dumps([section, data], sort_keys=True, default=str).encode())
+        folder = Path() if self.file is None else self.file.parent
+        for name in sorted(self.root.mapping("evaluators")):
+            dataset = self.root.find(("evaluators", name, "expected_from", "dataset")).value
+            if isinstance(dataset, str) and (path := folder / dataset).is_file():
+                told.update(hashlib.blake2b(path.read_bytes()).digest())
+        return told.hexdigest()
 
     def page_runs(self, *, is_loopback: bool) -> int:
         """Return how many runs the page shows; 0 where there is none.

@@ -134,6 +134,16 @@ def from_signature(value: Recorded, *ignored: str) -> Recorded:
     return NOT_RECORDED
 
 
+def is_true(value: AttributeValue | Recorded) -> bool:
+    """Return whether a value is true, also as text: some stores keep each attribute as text."""
+    return value is True or value == "true"
+
+
+def is_false(value: AttributeValue | Recorded) -> bool:
+    """Return whether a value is false, also as text."""
+    return value is False or value == "false"
+
+
 def identifier(value: AttributeValue) -> str | None:
     """Return an id; None for placeholders of a missing id."""
     found = unquoted(value) if value else None

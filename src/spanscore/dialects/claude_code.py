@@ -122,7 +122,7 @@ def _call(span: Span) -> CallReading:
 
 def _failure(span: Span) -> str | None:
     told = content.text(span.attributes.get("error"))
-    failed = span.attributes.get("success") is False
+    failed = content.is_false(span.attributes.get("success"))
     if told and content.exception(span) is None:
         return content.named(content.error_type(span), told)
     return content.error(span) or ("error" if failed else None)

@@ -123,7 +123,7 @@ def _dispatched(span: Span) -> CallReading:
     return CallReading(
         # Last to be asked: better run together than not at all.
         name=_named(content.text(told.get(_NAME)), told.get(_NAMESPACE)),
-        error="error" if _is_false(told.get("success")) else content.error(span),
+        error="error" if content.is_false(told.get("success")) else content.error(span),
     )
 
 
@@ -140,7 +140,7 @@ def _logged(attributes: Attributes) -> CallReading:
     told = "" if output is None else _HEADER.sub("", output, count=1) if _HEADER.match(output) else output
     server = content.text(attributes.get(_LOGGED_SERVER))
     answer = messages.told(content.decoded(told)) if server else content.decoded(told)
-    failed = _is_false(attributes.get("success"))
+    failed = content.is_false(attributes.get("success"))
     whole = output is not None and attributes.get("output_truncated") not in (True, "true")
     # What a patch is, is no JSON: the tool takes nothing but its text.
     is_bare = isinstance(given, str) and not given.lstrip().startswith("{")
@@ -173,7 +173,3 @@ def _named(name: str | None, namespace: object) -> str | None:
 def _separable(name: str) -> str | None:
     """Return a name that separates server and tool; None if they are run together."""
     return None if name.startswith(_MCP) and "__" not in name.removeprefix(_MCP) else name
-
-
-def _is_false(value: object) -> bool:
-    return value is False or value == "false"

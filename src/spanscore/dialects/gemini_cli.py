@@ -134,10 +134,9 @@ def _result(output: Recorded) -> Recorded:
 
 def _logged(span: Span) -> CallReading:
     attributes = span.attributes
-    success = attributes.get("success")
     kind = content.error_type(span) or content.text(attributes.get(_ERROR_TYPE))
     message = content.first_text(attributes, ("error.message", "error")) or ""
-    failed = success is False or success == "false"
+    failed = content.is_false(attributes.get("success"))
     return CallReading(
         name=content.text(attributes.get(_FUNCTION)),
         arguments=content.arguments(attributes.get("function_args")),

@@ -149,7 +149,7 @@ def _call(span: Span) -> CallReading:
     attributes = span.attributes
     name = content.text(attributes.get(_TOOL_NAME))
     call = content.call(span, name, attributes.get("haystack.agent.step.tool.input"), attributes.get(_OUTPUT))
-    if call.error is None and attributes.get(_ERROR) is True:
+    if call.error is None and content.is_true(attributes.get(_ERROR)):
         failure = content.text(content.field(call.result, "error")) or "error"
         return replace(call, error=content.short(failure))
     return call

@@ -43,7 +43,7 @@ class Langfuse:
         kind = span.attributes.get(_TYPE)
         if kind == "tool":
             return Reading(call=_call(span))
-        is_root = not span.parent_span_id and content.decoded(span.attributes.get(_IS_LANGCHAIN)) is True
+        is_root = not span.parent_span_id and content.is_true(content.decoded(span.attributes.get(_IS_LANGCHAIN)))
         run = graph(
             span.name, _metadata(span, "langgraph_node"), _metadata(span, _AGENT), is_marked=kind == "agent" or is_root
         )

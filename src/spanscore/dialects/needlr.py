@@ -6,7 +6,8 @@ from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
-from spanscore.model import AttributeValue, Span
+from spanscore.dialects import _model_call_reading as model_calls
+from spanscore.model import Span
 
 _NAME: Final = "agent.tool.name"
 _SEQUENCE: Final = "agent.tool.sequence"
@@ -31,14 +32,9 @@ class Needlr:
                 name=content.text(attributes.get(_NAME)),
                 error=content.error(span) or failed,
                 error_type=content.error_type(span),
-                sequence=_number(attributes.get(_SEQUENCE)),
+                sequence=model_calls.count(attributes.get(_SEQUENCE)),  # -1, for none, is no count
             )
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
         return None
-
-
-def _number(value: AttributeValue) -> int | None:
-    """Return the call's number; -1 stands for none."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -137,8 +137,9 @@ def _by_provider(sent: AttributeValue) -> dict[str, JSON]:
 
 
 def _definitions(tools: AttributeValue) -> dict[str, JSON]:
-    listed = [content.decoded(tool) for tool in tools] if isinstance(tools, (list, tuple)) else []
-    return messages.definitions([tool for tool in listed if isinstance(tool, dict)])
+    listed = content.decoded(tools)
+    found = map(content.decoded, listed if isinstance(listed, list) else ())
+    return messages.definitions([tool for tool in found if isinstance(tool, dict)])
 
 
 def _call(span: Span) -> CallReading:

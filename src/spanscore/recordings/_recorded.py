@@ -27,6 +27,9 @@ LENGTH_PREFIX: Final = 4
 REQUEST_TAG: Final = b"\n"
 """The first byte of a request in protobuf: field 1, length-delimited."""
 
+ARROW_STREAM: Final = b"\xff\xff\xff\xff"
+"""The first bytes of a stream of Arrow."""
+
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
@@ -52,6 +55,8 @@ class RecordedDocument(NamedTuple):
     """The source of each request: JSON as text or parsed, bytes of protobuf, or `Logs`."""
     is_other: bool = False
     """Whether it is whole JSON that holds no telemetry of any known form, such as `package.json`."""
+    is_flagless: bool = False
+    """Whether spans have no flags, as in tables."""
 
 
 def open_file(path: Path) -> io.BufferedReader:
@@ -91,6 +96,9 @@ def is_json(path: Path, max_request_size: int) -> bool:
             head += more
     if head.startswith(_ZSTD_MAGIC) or head.startswith(_ZSTD_MAGIC, LENGTH_PREFIX):
         message = "zstd is not supported: decompress the file first"
+        raise MalformedRequest(message)
+    if head.startswith(ARROW_STREAM):
+        message = "a stream of Arrow: name it alone, without other files"
         raise MalformedRequest(message)
     if head.startswith(_UTF16_MARKS):
         message = "the text is in UTF-16: OTLP/JSON is in UTF-8"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import sys
@@ -12,19 +13,26 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final
 
 from spanscore.errors import InputError
 from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
-from spanscore.model import Span
 from spanscore.otlp.encoding import Logs
 from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest, Refusal, Unread
 from spanscore.recordings._passes import ReadProgress, TraceEnds
 from spanscore.recordings._recorded import RecordedDocument, is_json, open_file, opened
 from spanscore.recordings._recorded_json import json_documents, json_mentions
 from spanscore.recordings._recorded_protobuf import protobuf_documents, protobuf_mentions
+from spanscore.recordings._recorded_tables import (
+    arrow_rows,
+    is_arrow_stream,
+    is_parquet,
+    parquet_documents,
+    parquet_mentions,
+)
 from spanscore.recordings.sources import STDIN, Source, sources, why_unreadable
+from spanscore.recordings.span_batches import SortedSpans, SpanBatch
 
 MAX_REQUEST_SIZE: Final = 256 * 1024 * 1024
 """Four times what receivers accept: one document in memory, decompressed."""
@@ -36,16 +44,6 @@ KEPT_OF_EACH: Final = 3
 _WHOLE_FILE: Final = 0
 _NAMES_SHOWN: Final = 3
 _NAME_WIDTH: Final = 200
-
-
-class SpanBatch(NamedTuple):
-    """The spans of one document of a recording."""
-
-    spans: list[Span]
-    finished: list[bytes]
-    """The traces that have no span in what is left of the recording, and maybe ids of traces that have none at all."""
-    lost: Sequence[Span] = ()
-    """Stand-ins for refused spans and log records, of kind `REFUSED`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +65,9 @@ class InputProblem:
 
 class Recording:
     """Recorded OTLP: JSON, JSON Lines or protobuf, each plain or gzip, from files, directories and standard input.
+
+    Tables in Parquet are read like files of OTLP, in any order. A stream of Arrow is read once, alone, and is sorted by
+    trace id.
 
     Scoring reads a recording twice, because only the rest of a recording shows the end of a trace: first the text of
     trace ids alone, some 3 % of the time of scoring, then to decode. So a trace is scored and forgotten as soon as its
@@ -121,6 +122,9 @@ class Recording:
         """Yield the spans, document by document, and with them which traces are finished."""
         self._forget()
         with ExitStack() as stack:
+            if (stream := self._arrow_stream(stack)) is not None:
+                yield from SortedSpans(self._streamed(stream)).read()
+                return
             sources = self._readable(stack)
             meter = ReadProgress(self._progress, [source.path.stat().st_size for source in sources] * 2)
             last_mentions: dict[bytes, int] = {}
@@ -136,7 +140,7 @@ class Recording:
                     lost = [span for request in document.requests for span in request.lost]
                     finished = ends.before(start + document.end)
                     if spans or finished or lost:
-                        yield SpanBatch(spans, finished, lost)
+                        yield SpanBatch(spans, finished, lost, document.is_flagless)
                 if finished := ends.before(end):
                     yield SpanBatch([], finished)
         self._report_directories()
@@ -196,8 +200,33 @@ class Recording:
                     shutil.copyfileobj(pipe, spool)
         return source._replace(path=copy)
 
+    def _arrow_stream(self, stack: ExitStack) -> BinaryIO | None:
+        """Return the only source if it is a stream of Arrow, which may be larger than the disk: it is read once."""
+        if len(self._sources) != 1:
+            return None
+        (source,) = self._sources
+        if source.name == STDIN:
+            stdin: Any = self._stdin or sys.stdin.buffer
+            stream = self._stdin = stdin if hasattr(stdin, "peek") else io.BufferedReader(stdin)
+        elif source.path.is_file():
+            stream = stack.enter_context(open_file(source.path))
+        else:
+            return None  # a pipe can be opened only once
+        return stream if is_arrow_stream(stream) else None
+
+    def _streamed(self, stream: BinaryIO) -> Iterator[Decoded]:
+        """Yield the rows of a stream of Arrow, and note unusable ones."""
+        for document in arrow_rows(stream, self._log_names):
+            self._note(self._sources[0].name, document)
+            yield from document.requests
+
     def _read_mentions(self, source: Source, start: int, last_mentions: dict[bytes, int], meter: ReadProgress) -> int:
         """Note the place of the last mention of each trace, and return the place after the whole source."""
+        if is_parquet(source.path):
+            for place, trace_id in parquet_mentions(source.path):
+                if trace_id is None:
+                    return start + place
+                last_mentions[trace_id] = start + place
         try:
             mentions = json_mentions if is_json(source.path, self._max_request_size) else protobuf_mentions
         except MalformedRequest:
@@ -212,8 +241,11 @@ class Recording:
         """Yield the documents of a file, and note unusable parts."""
         with opened(source.path) as (file, content):
             try:
-                decode = json_documents if is_json(source.path, self._max_request_size) else protobuf_documents
-                documents = decode(content, self._max_request_size, self._log_names)
+                if is_parquet(source.path):
+                    documents = parquet_documents(source.path, self._log_names)
+                else:
+                    decode = json_documents if is_json(source.path, self._max_request_size) else protobuf_documents
+                    documents = decode(content, self._max_request_size, self._log_names)
             except MalformedRequest as error:
                 documents = iter([RecordedDocument(_WHOLE_FILE, 0, problems=(error,))])
             problems = len(self.problems), self.problems_by_file[source.name]

@@ -7,7 +7,7 @@ from typing import Final
 
 from spanscore.otlp.from_logs import decode_logs
 from spanscore.otlp.from_protobuf import decode_protobuf
-from spanscore.recordings.files import SpanBatch
+from spanscore.recordings.span_batches import SpanBatch
 from spanscore.recordings.writer import ProtobufRequest
 
 

@@ -10,7 +10,7 @@ from spanscore.errors import InputError
 from spanscore.recordings.writer import JSON_SUFFIXES, PROTOBUF_SUFFIXES
 
 STDIN: Final = "-"
-SUFFIXES: Final = (*JSON_SUFFIXES, *PROTOBUF_SUFFIXES)
+SUFFIXES: Final = (*JSON_SUFFIXES, *PROTOBUF_SUFFIXES, ".parquet")
 """The files of a directory that are read; each also with .gz. A file named by itself may have any name."""
 
 _MAY_BE_OTHER: Final = (".json", ".json.gz")

@@ -13,7 +13,7 @@ from spanscore.dialects.openinference import KIND
 from spanscore.errors import InputError
 from spanscore.messages.printable import printable
 from spanscore.model import Span
-from spanscore.recordings.files import SpanBatch
+from spanscore.recordings.span_batches import SpanBatch
 from spanscore.runs.agreement import PersonsVerdict
 from spanscore.runs.offline import Recorded
 

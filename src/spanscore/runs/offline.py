@@ -11,8 +11,9 @@ from typing import Final, NamedTuple, Protocol
 from spanscore.collect.table import TraceTable
 from spanscore.config import Config
 from spanscore.config import parts as wiring
+from spanscore.errors import ConfigError
 from spanscore.model import Report, Span, Trace, Trajectory
-from spanscore.recordings.files import SpanBatch
+from spanscore.recordings.span_batches import SpanBatch
 from spanscore.runs.recorded_conversations import RecordedConversations
 from spanscore.trajectories.reader import DialectReader
 
@@ -20,6 +21,10 @@ MOST_WAITING: Final = 20_000
 """Spans of the traces whose reports wait for a trace that began before theirs: an unread explanation needs them."""
 
 _UNBOUNDED: Final = 2**62
+_NO_FLAGS: Final = (
+    "traces.root: 'remote_parent' cannot be used with tables, which do not store whether a parent is remote (the flags "
+    "of a span); allowed: 'parentless', 'agent'"
+)
 _NOW: Final = 0.0  # nothing waits: the recording itself says when a trace is complete
 
 
@@ -75,6 +80,8 @@ def score(  # noqa: PLR0913 - most callers give the first three
     table = TraceTable(settings, wiring.root_condition(config, pipeline.reader))
     order = _RecordedOrder(most_waiting)
     for batch in recording.read():
+        if batch.is_flagless and settings.root == "remote_parent":
+            raise ConfigError(_NO_FLAGS)
         order.begin(batch.spans)
         for trace in chain(
             table.add([*batch.spans, *batch.lost], _NOW), filter(None, map(table.close, batch.finished))

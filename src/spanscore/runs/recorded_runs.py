@@ -137,10 +137,15 @@ def score(
         ConfigError: the configuration is wrong; the message has a line for each place.
         InputError: something cannot be read; as above.
     """
-    return tuple(_read(runs, _configured(config).for_files()))
+    return tuple(_read(runs, configured(config).for_files()))
 
 
-def _configured(config: Config | Mapping[str, Any] | str | os.PathLike[str] | None) -> Config:
+def configured(config: Config | Mapping[str, Any] | str | os.PathLike[str] | None) -> Config:
+    """Return the configuration of a file, or of what would be in one; the default one for None.
+
+    Raises:
+        ConfigError: the configuration is wrong.
+    """
     if config is None:
         return configuration.default()
     if isinstance(config, Config):

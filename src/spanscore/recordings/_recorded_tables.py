@@ -1,0 +1,101 @@
+"""Tables of spans or log records as recordings: files of Parquet, and streams of Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from spanscore.errors import InputError
+from spanscore.otlp.encoding import Logs
+from spanscore.otlp.findings import MalformedRequest
+from spanscore.recordings._recorded import ARROW_STREAM, RecordedDocument, broken, open_file
+
+_PARQUET: Final = b"PAR1"
+_WHOLE_FILE: Final = 0
+_TRACE_ID: Final = "TraceId"
+_TRACE_ID_LENGTH: Final = 16
+_NO_PYARROW: Final = "tables need pyarrow: pip install '.[tables]' in a checkout of spanscore"
+
+
+def is_arrow_stream(stream: Any) -> bool:
+    """Return whether a stream is one of Arrow, by its first bytes, which can be read again."""
+    return bool(stream.peek(len(ARROW_STREAM)).startswith(ARROW_STREAM))
+
+
+def is_parquet(path: Path) -> bool:
+    """Return whether a file is Parquet, by its first bytes."""
+    with open_file(path) as file:
+        return file.peek(len(_PARQUET)).startswith(_PARQUET)
+
+
+def parquet_documents(path: Path, log_names: Sequence[str]) -> Iterator[RecordedDocument]:
+    """Decode the rows of a Parquet file in their order. The end of a document is the number of rows up to its end."""
+    end = 0
+    try:
+        _check_pyarrow()
+        from pyarrow.parquet import ParquetFile  # noqa: PLC0415 - of an extra, and slow to load
+
+        from spanscore.recordings import arrow_columns, stored_rows  # noqa: PLC0415 - as above
+
+        with ParquetFile(path) as file:
+            schema = arrow_columns.wanted_schema(file.schema_arrow)
+            source = Logs(b"") if arrow_columns.has_logs(schema) else b""
+            rows = stored_rows.reader(schema, log_names)
+            for batch in file.iter_batches(stored_rows.ROWS_AT_ONCE, columns=schema.names):
+                end += batch.num_rows
+                yield RecordedDocument(_WHOLE_FILE, end, [rows.decoded(batch)], sources=[source], is_flagless=True)
+    except Exception as error:  # noqa: BLE001 - a file may hold anything
+        yield RecordedDocument(_WHOLE_FILE, end, problems=[broken(error)])
+
+
+def parquet_mentions(path: Path) -> Iterator[tuple[int, bytes | None]]:
+    """Yield the trace ids in a Parquet file, each with the number of rows before one of its rows, or of one later.
+
+    Last comes the number of all rows, with None.
+    """
+    end = 0
+    with suppress(Exception):  # reading the documents comes to it as well
+        _check_pyarrow()
+        from pyarrow.parquet import ParquetFile  # noqa: PLC0415 - of an extra, and slow to load
+
+        from spanscore.recordings import arrow_columns, stored_rows  # noqa: PLC0415 - as above
+
+        with ParquetFile(path) as file:
+            for batch in file.iter_batches(stored_rows.ROWS_AT_ONCE, columns=[_TRACE_ID]):
+                end += batch.num_rows
+                for trace_id in arrow_columns.ids(batch.column(0).unique(), _TRACE_ID_LENGTH):
+                    if isinstance(trace_id, bytes) and len(trace_id) == _TRACE_ID_LENGTH:
+                        yield end - 1, trace_id
+    yield end, None
+
+
+def arrow_rows(stream: BinaryIO, log_names: Sequence[str]) -> Iterator[RecordedDocument]:
+    """Decode the rows of a stream of Arrow, which is read once.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        _check_pyarrow()
+        from pyarrow.ipc import open_stream  # noqa: PLC0415 - of an extra, and slow to load
+
+        from spanscore.recordings import arrow_columns, stored_rows  # noqa: PLC0415 - as above
+
+        with open_stream(stream) as batches:
+            source = Logs(b"") if arrow_columns.has_logs(batches.schema) else b""
+            for decoded in stored_rows.decoded_rows(batches, log_names):
+                yield RecordedDocument(_WHOLE_FILE, 0, [decoded], sources=[source], is_flagless=True)
+    except MalformedRequest as error:
+        raise InputError(str(error)) from error
+    except OSError as error:
+        message = f"the stream of Arrow cannot be read: {error}"
+        raise InputError(message) from error
+
+
+def _check_pyarrow() -> None:
+    try:
+        import pyarrow  # noqa: F401, ICN001, PLC0415 - of an extra, and slow to load
+    except ModuleNotFoundError as error:
+        raise MalformedRequest(_NO_PYARROW) from error

@@ -1,0 +1,74 @@
+"""Batches of spans with the traces that are finished, and such batches of tables that are sorted by trace id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from spanscore.errors import InputError
+from spanscore.model import Span
+from spanscore.otlp.findings import Decoded
+
+_BEGINNING: Final = b""
+_END: Final = b"\xff" * 17  # behind the last trace id
+_ORDER: Final = "the spans of a trace must follow one another, by ascending trace id: add ORDER BY TraceId"
+
+
+class SpanBatch(NamedTuple):
+    """The spans of one document of a recording."""
+
+    spans: list[Span]
+    finished: list[bytes]
+    """The traces that have no span in what is left of the recording, and maybe ids of traces that have none at all."""
+    lost: Sequence[Span] = ()
+    """Stand-ins for refused spans and log records, of kind `REFUSED`."""
+    is_flagless: bool = False
+    """Whether the source keeps no flags of spans, so that it cannot tell whether a parent is remote."""
+
+
+class SortedSpans:
+    """A recording of tables that are each sorted by trace id. A trace is finished when all tables are behind it.
+
+    Args:
+        tables: the decoded rows of each table.
+    """
+
+    def __init__(self, *tables: Iterable[Decoded]) -> None:
+        self._tables: Final = tables
+
+    def read(self) -> Iterator[SpanBatch]:
+        """Yield the spans, and with them which traces are finished.
+
+        Raises:
+            InputError: a table is not sorted.
+        """
+        tables = [iter(table) for table in self._tables]
+        reached = [_BEGINNING] * len(tables)
+        unfinished: set[bytes] = set()
+        while (behind := min(reached)) != _END:
+            index = reached.index(behind)
+            decoded = next(tables[index], None)
+            if decoded is None:
+                reached[index] = _END
+                decoded = Decoded(spans=[])
+            else:
+                found = [*_ascending(decoded.spans, behind), *_ascending(decoded.lost, behind)]
+                unfinished.update(found)
+                reached[index] = max([behind, *found])
+            first = min(reached)
+            finished = sorted(each for each in unfinished if each < first)
+            unfinished.difference_update(finished)
+            yield SpanBatch(decoded.spans, finished, decoded.lost, is_flagless=True)
+
+
+def _ascending(spans: Iterable[Span], last: bytes) -> Iterator[bytes]:
+    """Yield the trace ids of spans, each once."""
+    for span in spans:
+        trace_id = span.trace_id
+        if trace_id == last:
+            continue
+        if trace_id < last:
+            message = f"not sorted: trace {trace_id.hex()} comes after trace {last.hex()}; {_ORDER}"
+            raise InputError(message)
+        yield trace_id
+        last = trace_id

@@ -1,0 +1,10 @@
+"""Spans that a store has, as Arrow batches, into rows of results.
+
+for results in spanscore.tables.score(batches, "spanscore.yaml"):
+    ...
+"""
+
+from spanscore.tables.history import score
+from spanscore.tables.result_rows import RESULTS
+
+__all__ = ["RESULTS", "score"]

@@ -1,0 +1,81 @@
+"""Scores stored spans: batches of Arrow in, rows of results out."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from spanscore.config import Config
+from spanscore.config import parts as wiring
+from spanscore.errors import InputError
+from spanscore.otlp.findings import Decoded, MalformedRequest
+from spanscore.recordings.span_batches import SortedSpans
+from spanscore.recordings.stored_rows import decoded_rows
+from spanscore.runs import offline
+from spanscore.runs.recorded_runs import configured
+from spanscore.tables.result_rows import ResultRows
+
+_log = logging.getLogger(__name__)
+
+
+def score(
+    batches: Iterable[pa.RecordBatch],
+    config: Config | Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    *,
+    logs: Iterable[pa.RecordBatch] = (),
+    label: str | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the results of stored spans as batches with the schema `RESULTS`.
+
+    Rows are sorted by trace id, so that memory holds one batch, and the traces that begin or end in it. Results of a
+    call that raises an error are not to be used. Conversations are not evaluated: their turns may be anywhere.
+
+    Args:
+        batches: spans with the columns of `otel_traces`, sorted by `TraceId`.
+        config: a configuration file, or what would be in one; by default the health of tool calls is scored.
+        logs: log records with the columns of `otel_logs`, sorted by `TraceId`. Records without a trace id are left out.
+        label: the column `config` of the results, in place of the digest of the configuration.
+
+    Raises:
+        ConfigError: the configuration is wrong, or needs what tables do not store.
+        InputError: a column is missing or cannot be read, or a table is not sorted.
+    """
+    settings = configured(config)
+    settings = settings.for_files(tool_content=settings.tool_content)
+    return _scored(batches, logs, settings, settings.digest if label is None else label)
+
+
+def _scored(
+    batches: Iterable[pa.RecordBatch], logs: Iterable[pa.RecordBatch], config: Config, label: str
+) -> Iterator[pa.RecordBatch]:
+    pipeline = wiring.pipeline(config)
+    names = wiring.wanted(config).log_names
+    refused: Counter[str] = Counter()
+    rows = ResultRows(label, content=config.tool_content)
+    recorded = SortedSpans(*(_decoded(table, names, refused) for table in (batches, logs)))
+    for report in offline.score(recorded, config, pipeline):
+        if (full := rows.add(report)) is not None:
+            yield full
+    yield rows.take()
+    for name in (entry.name for entry in pipeline.over_conversations):
+        _log.warning("%s: not evaluated, as the turns of a conversation may be in other batches", name)
+    for reason, count in refused.items():
+        _log.warning("%d rows refused: %s", count, reason)
+    for (dialect, error), count in pipeline.reader.failures.items():
+        _log.warning("dialect %r failed on %d spans (%s): their traces were skipped", dialect, count, error)
+
+
+def _decoded(table: Iterable[pa.RecordBatch], names: Sequence[str], refused: Counter[str]) -> Iterator[Decoded]:
+    """Yield the rows of a table, and count those that are refused."""
+    try:
+        for decoded in decoded_rows(table.to_batches() if isinstance(table, pa.Table) else table, names):
+            for each in decoded.refused:
+                refused[each.reason] += each.spans
+            yield decoded
+    except MalformedRequest as error:
+        raise InputError(str(error)) from error
