@@ -117,7 +117,7 @@ def _measured(folder: Path, traces: int) -> tuple[dict[str, float], int]:
         "parquet": lambda: _score(Recording([files["parquet"]])),
         "json": lambda: _score(Recording([files["jsonl"]])),
         "protobuf": lambda: _score(Recording([files["pb"]])),
-        "duckdb": lambda: sum(each.num_rows for each in duckdb.sql(query).to_arrow_reader(8_192)),
+        "duckdb": lambda: sum(each.num_rows for each in duckdb.from_query(query).to_arrow_reader(8_192)),
     }
     samples = interleaved(ways, ROUNDS)
     return {name: typical(samples, name, len(spans)) for name in ways}, len(spans)

@@ -28,7 +28,7 @@ from spanscore.contracts.instruments.instrument import (
 from spanscore.contracts.instruments.own import OWN_INSTRUMENTS
 from spanscore.metrics.accumulation import Accumulation
 from spanscore.metrics.exposition import Exposition
-from spanscore.monitors.e_detector import Evidence, Objective
+from spanscore.scoring.monitors.e_detector import Evidence, Objective
 
 END_S: Final = 1_767_267_600
 """2026-01-01 11:40 UTC: where the history ends, and queries of it."""

@@ -37,10 +37,10 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 from campaigns.crash import DEADLINE_S, Receiver
 from otlp_capture import capturing, spans_of
 from spanscore.emitters.otlp.trace_keeper import TraceKeeper
-from spanscore.keep.sampling import adjusted_count, encoded_threshold, randomness_of, read_state, threshold_of
-from spanscore.keep.settings import KeepRule, KeepSettings, KeepWhen
 from spanscore.model import CloseReason, Evaluation, Report, Score, Trace, Trajectory
 from spanscore.model import Span as DecodedSpan
+from spanscore.scoring.keep.sampling import adjusted_count, encoded_threshold, randomness_of, read_state, threshold_of
+from spanscore.scoring.keep.settings import KeepRule, KeepSettings, KeepWhen
 
 HIGHEST_Z: Final = 3.0
 FAILING, SLOW, GOOD = "failing", "slow", "default"

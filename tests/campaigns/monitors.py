@@ -32,8 +32,8 @@ from functools import cache
 from itertools import accumulate, count
 from typing import Final, NamedTuple
 
-from spanscore.monitors.e_detector import Evidence, Objective
-from spanscore.monitors.versions import VersionComparison
+from spanscore.scoring.monitors.e_detector import Evidence, Objective
+from spanscore.scoring.monitors.versions import VersionComparison
 
 OBJECTIVE: Final = 0.05
 BEFORE: Final = 1_000

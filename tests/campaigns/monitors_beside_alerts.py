@@ -32,7 +32,7 @@ from processes import Running
 from programs import Programs
 from scores import Prometheus
 from spanscore.contracts.settings import seconds
-from spanscore.monitors.e_detector import Evidence, Objective
+from spanscore.scoring.monitors.e_detector import Evidence, Objective
 
 RULES: Final = Path(__file__).parents[2] / "deploy" / "prometheus" / "rules.yaml"
 ALERTS: Final = ("AgentPassRateBurnsFast", "AgentPassRateBurnsSlowly")

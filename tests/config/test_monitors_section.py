@@ -9,7 +9,7 @@ import pytest
 from spanscore import config
 from spanscore.config import parts
 from spanscore.errors import ConfigError
-from spanscore.monitors.settings import MonitoredRuns, MonitorSettings
+from spanscore.scoring.monitors.settings import MonitoredRuns, MonitorSettings
 
 RULES = """
 evaluators:

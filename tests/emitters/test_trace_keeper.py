@@ -19,9 +19,9 @@ from spanscore.emitters.otlp.forward import Forward, ForwardSettings
 from spanscore.emitters.otlp.trace_keeper import HUNG_AFTER_S, TraceKeeper
 from spanscore.emitters.sending.backlog import QueueLimits
 from spanscore.emitters.sending.send_queue import Timing
-from spanscore.keep.sampling import adjusted_count, read_state, threshold_of
-from spanscore.keep.settings import KeepRule, KeepSettings, KeepWhen
 from spanscore.model import CloseReason, KeepDecision, Trace
+from spanscore.scoring.keep.sampling import adjusted_count, read_state, threshold_of
+from spanscore.scoring.keep.settings import KeepRule, KeepSettings, KeepWhen
 
 HALF = KeepSettings(rules=(KeepRule(name="failing", when=KeepWhen(verdict="fail")),), default=0.5)
 HIGH, LOW = 0xFF << 48, 1

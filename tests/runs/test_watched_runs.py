@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
+from scoring.monitors.runs_of_shop import monitored, run_of_shop
 
-from monitors.runs_of_shop import monitored, run_of_shop
 from spanscore.model import Report
 from spanscore.model.alarms import MonitorAlarm
-from spanscore.monitors.monitors import Monitors
 from spanscore.runs.watched_runs import Hour, WatchedRuns
+from spanscore.scoring.monitors.monitors import Monitors
 
 NOON = 483_334 * 60
 MINUTE_NS = 60 * 10**9

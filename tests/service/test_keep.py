@@ -14,7 +14,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from otlp_capture import Capture, capturing, records_of
 from receivers.otlp_requests import OF_AN_AGENT, request_of, simple_span, span_id, texts, trace_id
 from serving import Reports, Running, serving
-from spanscore.keep.sampling import adjusted_count, threshold_of
+from spanscore.scoring.keep.sampling import adjusted_count, threshold_of
 
 HIGH, LOW = 0xFF << 48, 1
 """Trace ids with a randomness above and below the threshold of 5 %."""

@@ -18,11 +18,11 @@ from spanscore.emitters.alarm_event import alarm_sentence, time_of
 from spanscore.errors import ConfigError
 from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
-from spanscore.monitors.settings import MonitorSettings
 from spanscore.reports.json_reports import identity_of
 from spanscore.reports.report_of_json import report_of_json
 from spanscore.runs import offline
 from spanscore.runs.watched_runs import SUGGESTED, WatchedRuns, WatchedSeries
+from spanscore.scoring.monitors.settings import MonitorSettings
 
 _TRACES_SHOWN: Final = 3
 _LINE_WIDTH: Final = 1_000

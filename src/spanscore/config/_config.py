@@ -34,9 +34,9 @@ from spanscore.config._yaml import MAX_BYTES, place_in, read
 from spanscore.contracts import Dialect
 from spanscore.contracts.settings import Secret
 from spanscore.errors import ConfigError
-from spanscore.keep.settings import KeepSettings
-from spanscore.monitors.settings import MonitorSettings
 from spanscore.scoring.conversations.settings import ConversationSettings
+from spanscore.scoring.keep.settings import KeepSettings
+from spanscore.scoring.monitors.settings import MonitorSettings
 from spanscore.scoring.pipeline import EvaluatorEntry
 from spanscore.storage.settings import CAN_STORE, StorageSettings
 

@@ -10,8 +10,8 @@ from spanscore.config._nodes import Path as KeyPath
 from spanscore.config._sections import Document
 from spanscore.contracts import Dialect
 from spanscore.errors import InputError
-from spanscore.keep.settings import KeepSettings
 from spanscore.messages.nearest import suggestion
+from spanscore.scoring.keep.settings import KeepSettings
 from spanscore.trajectories.masks import Masks
 from spanscore.trajectories.wanted import wanted_attributes
 

@@ -22,9 +22,9 @@ from spanscore.config._sections import Dialects, Document, Page
 from spanscore.contracts.plugins import Kind, find, is_built_in, names
 from spanscore.contracts.settings import Text
 from spanscore.errors import ConfigError, PluginError
-from spanscore.keep.settings import KeepSettings
-from spanscore.monitors.settings import MOST_MONITORS, MonitorSettings
 from spanscore.scoring.conversations.settings import ConversationSettings
+from spanscore.scoring.keep.settings import KeepSettings
+from spanscore.scoring.monitors.settings import MOST_MONITORS, MonitorSettings
 from spanscore.storage.settings import StorageSettings
 
 _log: Final = logging.getLogger(__name__)

@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 
 from spanscore.model import Report
 from spanscore.model.alarms import MonitorAlarm
-from spanscore.monitors.monitor import SeriesKey, series_name
-from spanscore.monitors.monitors import Monitors, new_monitor
-from spanscore.monitors.settings import MonitorSettings
+from spanscore.scoring.monitors.monitor import SeriesKey, series_name
+from spanscore.scoring.monitors.monitors import Monitors, new_monitor
+from spanscore.scoring.monitors.settings import MonitorSettings
 
 SUGGESTED: Final = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)
 """The objectives that are tried."""

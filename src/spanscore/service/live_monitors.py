@@ -16,8 +16,8 @@ from spanscore.messages.faults import contained
 from spanscore.messages.plural import plural
 from spanscore.model import Report
 from spanscore.model.alarms import MonitorAlarm
-from spanscore.monitors.monitor import SeriesState, series_name
-from spanscore.monitors.monitors import Monitors
+from spanscore.scoring.monitors.monitor import SeriesState, series_name
+from spanscore.scoring.monitors.monitors import Monitors
 
 _EVERY_S: Final = 1.0
 _SAVE_EVERY_S: Final = 10.0

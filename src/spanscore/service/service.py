@@ -17,7 +17,6 @@ from spanscore.config.outputs import outputs, serving
 from spanscore.contracts import Emitter, SendsInOrder
 from spanscore.emitters.sending.in_time import in_time
 from spanscore.metrics.telemetry import OwnTelemetry
-from spanscore.monitors.monitors import Monitors
 from spanscore.otlp.encoding import Encoding
 from spanscore.receivers.intake.admission import Admission
 from spanscore.receivers.intake.behind import Behind
@@ -28,6 +27,7 @@ from spanscore.receivers.kafka.settings import KafkaReceiver
 from spanscore.receivers.sockets.listening import Address
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.live_engine import LiveEngine
+from spanscore.scoring.monitors.monitors import Monitors
 from spanscore.scoring.owner import Owner
 from spanscore.service.config_changes import restart_keys
 from spanscore.service.health import Health

@@ -11,7 +11,6 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from spanscore.contracts.instruments.instrument import KEEP_RULE
 from spanscore.emitters.otlp._encoded_values import encoded_pairs, own_envelope
-from spanscore.keep.sampling import encoded_threshold
 from spanscore.model import Evaluation, Report
 from spanscore.otlp.field_numbers import EVENTS
 from spanscore.otlp.raw_requests import joined
@@ -23,6 +22,7 @@ from spanscore.reports.evaluation_event import (
     child_span_name,
     span_attributes,
 )
+from spanscore.scoring.keep.sampling import encoded_threshold
 
 _SPAN_ID_BYTES: Final = 8
 

@@ -11,11 +11,11 @@ from spanscore.contracts import Roots
 from spanscore.contracts.instruments.instrument import KEEP_RULE
 from spanscore.emitters.otlp._encoded_values import encoded_pairs
 from spanscore.emitters.otlp.keep_counts import decision_word
-from spanscore.keep.sampling import Restated, adjusted_count, read_state, restated
 from spanscore.model import KeepDecision
 from spanscore.otlp.by_trace import TRACE_STATE, span_prefix, trace_state, within
 from spanscore.otlp.raw_requests import Envelope, RootSpan, Split, has_parent, root_of
 from spanscore.otlp.wire import length_delimited
+from spanscore.scoring.keep.sampling import Restated, adjusted_count, read_state, restated
 
 ADJUSTED_COUNT: Final = "spanscore.keep.adjusted_count"
 WOULD: Final = "spanscore.keep.would"

@@ -10,12 +10,12 @@ from spanscore.collect.remembered import RememberedIds
 from spanscore.contracts import Roots
 from spanscore.emitters.otlp._keep_tags import Tagging
 from spanscore.emitters.otlp.keep_counts import KeepCounts, decision_word
-from spanscore.keep.rules import sampling_rules
-from spanscore.keep.sampling import randomness_of, read_state
-from spanscore.keep.settings import KeepSettings
 from spanscore.model import KeepDecision, Report, Trace
 from spanscore.otlp.by_trace import by_trace, may_sample, trace_state
 from spanscore.otlp.raw_requests import Envelope, Split
+from spanscore.scoring.keep.rules import sampling_rules
+from spanscore.scoring.keep.sampling import randomness_of, read_state
+from spanscore.scoring.keep.settings import KeepSettings
 
 HUNG_AFTER_S: Final = 30.0
 """A closed trace is kept without a decision after this time: far longer than evaluations take."""

@@ -8,16 +8,16 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scoring.monitors.runs_of_shop import run_of_shop
 
-from monitors.runs_of_shop import run_of_shop
 from spanscore.emitters.alarm_event import alarm_attributes, alarm_sentence
 from spanscore.model import Report
 from spanscore.model.alarms import MonitorAlarm
-from spanscore.monitors.monitor import SeriesState
-from spanscore.monitors.monitors import Monitors
-from spanscore.monitors.settings import MonitoredRuns, MonitorSettings
-from spanscore.monitors.versions import NEW, STABLE, VersionComparison
 from spanscore.runs.watched_runs import WatchedRuns
+from spanscore.scoring.monitors.monitor import SeriesState
+from spanscore.scoring.monitors.monitors import Monitors
+from spanscore.scoring.monitors.settings import MonitoredRuns, MonitorSettings
+from spanscore.scoring.monitors.versions import NEW, STABLE, VersionComparison
 
 NOON = 20_139 * 24 * 60 + 12 * 60
 NEVER = 1e13

@@ -14,11 +14,11 @@ from typing import Final, NamedTuple
 from spanscore.compare.globs import glob_matcher, value_matches
 from spanscore.model import Attributes
 from spanscore.model.alarms import MonitorAlarm
-from spanscore.monitors.e_detector import MOST
-from spanscore.monitors.failures import Failures
-from spanscore.monitors.judged import judge_of
-from spanscore.monitors.monitor import SavedSeries, SeriesKey, SeriesState
-from spanscore.monitors.settings import MonitorSettings
+from spanscore.scoring.monitors.e_detector import MOST
+from spanscore.scoring.monitors.failures import Failures
+from spanscore.scoring.monitors.judged import judge_of
+from spanscore.scoring.monitors.monitor import SavedSeries, SeriesKey, SeriesState
+from spanscore.scoring.monitors.settings import MonitorSettings
 
 NEW: Final = ("new",)
 STABLE: Final = ("stable",)

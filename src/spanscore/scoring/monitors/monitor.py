@@ -7,10 +7,10 @@ from typing import Final, NamedTuple, TypeAlias
 
 from spanscore.model import Attributes
 from spanscore.model.alarms import MonitorAlarm
-from spanscore.monitors.e_detector import Evidence, Objective
-from spanscore.monitors.failures import Failures
-from spanscore.monitors.judged import judge_of, values_of
-from spanscore.monitors.settings import MonitorSettings
+from spanscore.scoring.monitors.e_detector import Evidence, Objective
+from spanscore.scoring.monitors.failures import Failures
+from spanscore.scoring.monitors.judged import judge_of, values_of
+from spanscore.scoring.monitors.settings import MonitorSettings
 
 MOST_SERIES: Final = 100
 """Series of their own; further ones count in `OTHER`."""

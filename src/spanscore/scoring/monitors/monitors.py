@@ -11,11 +11,11 @@ from msgspec.msgpack import Decoder, Encoder
 
 from spanscore.model import Report
 from spanscore.model.alarms import MonitorAlarm
-from spanscore.monitors.judged import is_counted
-from spanscore.monitors.monitor import ObjectiveMonitor, SavedSeries, SeriesKey
-from spanscore.monitors.settings import MonitorSettings
-from spanscore.monitors.versions import VersionMonitor
 from spanscore.reports.reasons import Reason, reasons
+from spanscore.scoring.monitors.judged import is_counted
+from spanscore.scoring.monitors.monitor import ObjectiveMonitor, SavedSeries, SeriesKey
+from spanscore.scoring.monitors.settings import MonitorSettings
+from spanscore.scoring.monitors.versions import VersionMonitor
 
 _LOST_MINUTES: Final = 2
 """The minutes in which a process may have counted runs after it stored its state last."""

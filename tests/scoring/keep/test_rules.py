@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from emitters.reports import NOT_PASSED, PASSED, SKIPPED, report, trajectory
-from spanscore.keep.rules import sampling_rules
-from spanscore.keep.sampling import threshold_of
-from spanscore.keep.settings import KeepRule, KeepSettings, KeepWhen
 from spanscore.model import CloseReason, Completeness, Report, Score, Span, Trace
+from spanscore.scoring.keep.rules import sampling_rules
+from spanscore.scoring.keep.sampling import threshold_of
+from spanscore.scoring.keep.settings import KeepRule, KeepSettings, KeepWhen
 
 FAILED = report(PASSED, NOT_PASSED)
 FINE = report(PASSED)

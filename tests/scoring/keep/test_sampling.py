@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spanscore.keep.sampling import (
+from spanscore.scoring.keep.sampling import (
     BITS,
     NO_STATE,
     adjusted_count,

@@ -7,9 +7,9 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from spanscore.compare.globs import glob_matcher, value_matches
-from spanscore.keep.sampling import threshold_of
-from spanscore.keep.settings import KeepRule, KeepSettings, values_of
 from spanscore.model import Report, Score, Trace
+from spanscore.scoring.keep.sampling import threshold_of
+from spanscore.scoring.keep.settings import KeepRule, KeepSettings, values_of
 
 _START: Final = attrgetter("start_ns")
 _END: Final = attrgetter("end_ns")

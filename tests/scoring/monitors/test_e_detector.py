@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spanscore.monitors.e_detector import MOST, Evidence, Objective
+from spanscore.scoring.monitors.e_detector import MOST, Evidence, Objective
 
 OBJECTIVES = st.floats(0.001, 0.5)
 MINUTES = st.lists(st.integers(1, 50).flatmap(lambda runs: st.tuples(st.integers(0, runs), st.just(runs))), max_size=60)

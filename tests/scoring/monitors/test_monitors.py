@@ -7,14 +7,14 @@ import tracemalloc
 from collections.abc import Iterator
 
 import pytest
+from scoring.monitors.runs_of_shop import monitored, run_of_shop
 
 from cases import failing
-from monitors.runs_of_shop import monitored, run_of_shop
 from spanscore.model import Evaluation, Failed, Report, Score, Skipped, ToolCall
 from spanscore.model.alarms import MonitorAlarm
-from spanscore.monitors.monitor import MOST_SERIES, OTHER, UNSEEN_MINUTES, SeriesState
-from spanscore.monitors.monitors import Monitors
-from spanscore.monitors.settings import MonitoredRuns, MonitorSettings
+from spanscore.scoring.monitors.monitor import MOST_SERIES, OTHER, UNSEEN_MINUTES, SeriesState
+from spanscore.scoring.monitors.monitors import Monitors
+from spanscore.scoring.monitors.settings import MonitoredRuns, MonitorSettings
 
 BY = ("service.name",)
 NOON = 12 * 60

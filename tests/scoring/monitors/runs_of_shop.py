@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from spanscore.model import CloseReason, Completeness, Evaluation, Report, Score, ToolCall, Trajectory
-from spanscore.monitors.settings import MonitoredRuns, MonitorSettings
+from spanscore.scoring.monitors.settings import MonitoredRuns, MonitorSettings
 
 DAY_S = 86_400.0
 _NUMBERS = count(1)

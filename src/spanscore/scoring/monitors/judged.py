@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from spanscore.messages.printable import label
 from spanscore.model import Attributes, AttributeValue, Evaluation, Report, Score
-from spanscore.monitors.settings import MonitoredRuns
+from spanscore.scoring.monitors.settings import MonitoredRuns
 
 Evaluations: TypeAlias = Mapping[str, Evaluation]
 """The evaluations of a run by name."""
