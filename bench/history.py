@@ -117,7 +117,7 @@ def _measured(folder: Path, traces: int) -> tuple[dict[str, float], int]:
         "parquet": lambda: _score(Recording([files["parquet"]])),
         "json": lambda: _score(Recording([files["jsonl"]])),
         "protobuf": lambda: _score(Recording([files["pb"]])),
-        "duckdb": lambda: sum(each.num_rows for each in duckdb.from_query(query).to_arrow_reader(8_192)),
+        "duckdb": lambda: _rows_of(query),
     }
     samples = interleaved(ways, ROUNDS)
     return {name: typical(samples, name, len(spans)) for name in ways}, len(spans)
@@ -126,6 +126,12 @@ def _measured(folder: Path, traces: int) -> tuple[dict[str, float], int]:
 def _rounded(value: float) -> str:
     """Return a number with two digits that count, without an exponent."""
     return f"{value:,.0f}" if value >= 10 else f"{value:.{max(0, 1 - math.floor(math.log10(value)))}f}"  # noqa: PLR2004
+
+
+def _rows_of(query: str) -> int:
+    relation = duckdb.sql(query)
+    assert relation is not None
+    return sum(each.num_rows for each in relation.to_arrow_reader(8_192))
 
 
 def _score(recording: Any) -> int:

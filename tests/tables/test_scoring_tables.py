@@ -147,20 +147,20 @@ def in_other_types(table: pa.Table) -> pa.Table:
     """Return a table as another store has it."""
     made: dict[str, Any] = {}
     for name in table.column_names:
-        column, values = table[name].combine_chunks(), table[name].to_pylist()
+        column = table[name].combine_chunks()
         match name:
             case "Timestamp":
                 column = column.cast(pa.int64())
             case "Duration":
                 column = column.cast(pa.decimal128(20, 0))
             case "TraceId" | "SpanId":
-                column = pa.array([bytes.fromhex(each) for each in values], pa.binary())
+                column = pa.array([bytes.fromhex(each) for each in column.to_pylist()], pa.binary())
             case "ParentSpanId":
-                column = pa.array([each or None for each in values], pa.large_string())
+                column = pa.array([each or None for each in column.to_pylist()], pa.large_string())
             case "SpanKind":
-                column = pa.array([f"SPAN_KIND_{each.upper()}" for each in values]).dictionary_encode()
+                column = pa.array([f"SPAN_KIND_{each.upper()}" for each in column.to_pylist()]).dictionary_encode()
             case "StatusCode":
-                column = pa.array([["Unset", "Ok", "Error"].index(each) for each in values], pa.uint8())
+                column = pa.array([["Unset", "Ok", "Error"].index(each) for each in column.to_pylist()], pa.uint8())
             case "SpanAttributes":
                 column = column.cast(pa.binary())
         made[name.replace(".", "_")] = column
