@@ -129,8 +129,8 @@ def _rounded(value: float) -> str:
 
 
 def _rows_of(query: str) -> int:
-    relation = duckdb.sql(query)
-    assert relation is not None
+    if (relation := duckdb.sql(query)) is None:
+        raise ValueError(query)
     return sum(each.num_rows for each in relation.to_arrow_reader(8_192))
 
 

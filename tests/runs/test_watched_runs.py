@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
-from scoring.monitors.runs_of_shop import monitored, run_of_shop
 
+from scoring.monitors.runs_of_shop import monitored, run_of_shop
 from spanscore.model import Report
 from spanscore.model.alarms import MonitorAlarm
 from spanscore.runs.watched_runs import Hour, WatchedRuns

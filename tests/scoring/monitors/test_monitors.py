@@ -7,9 +7,9 @@ import tracemalloc
 from collections.abc import Iterator
 
 import pytest
-from scoring.monitors.runs_of_shop import monitored, run_of_shop
 
 from cases import failing
+from scoring.monitors.runs_of_shop import monitored, run_of_shop
 from spanscore.model import Evaluation, Failed, Report, Score, Skipped, ToolCall
 from spanscore.model.alarms import MonitorAlarm
 from spanscore.scoring.monitors.monitor import MOST_SERIES, OTHER, UNSEEN_MINUTES, SeriesState

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scoring.monitors.runs_of_shop import run_of_shop
 
+from scoring.monitors.runs_of_shop import run_of_shop
 from spanscore.emitters.alarm_event import alarm_attributes, alarm_sentence
 from spanscore.model import Report
 from spanscore.model.alarms import MonitorAlarm
