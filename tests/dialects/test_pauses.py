@@ -345,12 +345,12 @@ class TestContentOff:
             (run,) = read(root, operation(2, "chat", held, parent=1, scope="gen_ai"))
             assert (run.completeness.may_continue, run.completeness.complete) == (may, True)
 
-    def test_a_failed_call_of_the_claude_agent_sdk_may_have_been_refused(self) -> None:
-        """In a person's own words."""
+    def test_a_failed_call_of_the_claude_agent_sdk_is_a_call(self) -> None:
+        """A refusal in a person's own words looks alike; most are failures of tools."""
         named = {"openinference.span.kind": "TOOL", "tool.name": "refund"}
         failed = span(2, "refund", named, parent=1, scope=CLAUDE, status_code=2, status_message="not today")
         run = span(1, "ClaudeAgent.query", {"openinference.span.kind": "AGENT"}, scope=CLAUDE)
-        assert [(each.error, each.may_be_refused) for each in calls(run, failed)] == [("not today", True)]
+        assert [(each.error, each.may_be_refused) for each in calls(run, failed)] == [("not today", False)]
 
     def test_the_last_tool_of_adk_without_a_result_waits_unless_a_model_is_asked_after_it(self) -> None:
         """A tool of ADK itself asks nobody."""

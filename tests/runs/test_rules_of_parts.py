@@ -63,8 +63,8 @@ OTHERS: Final = {
     },
     "openai-agents-approval-nocontent": {
         **dict.fromkeys(("approved-resumed", "parallel-resumed", "sub-resumed"), UNSEEN),
-        # A run of one request to a model, of which nothing else is recorded.
-        "rejected-resumed": "+ x + x - +",
+        # Whether a call was refused before the only request to a model cannot be told.
+        "rejected-resumed": SKIPPED,
     },
     "openai-agents-approval-tl": {"hidden-approved-resumed": UNSEEN},
     # The messages leave the calls out.

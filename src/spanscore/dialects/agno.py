@@ -44,8 +44,9 @@ class Agno:
             said = content.first_text(span.attributes, (openllmetry.ENTITY_OUTPUT, openinference.OUTPUT)) or ""
             waits = (CallRequest(name=""),) if said.startswith(_PAUSED) else ()
             has_tools = kind == "agent" or any(key in span.attributes for key in _MAY_HAVE_TOOLS)
-            may_wait = has_tools and said in {"", _REDACTED}
-            return Reading(waits=waits, may_wait=may_wait, resumes=span.name.endswith(_CONTINUED))
+            is_continued = span.name.endswith(_CONTINUED)  # with the answer that it waited for
+            may_wait = has_tools and not is_continued and said in {"", _REDACTED}
+            return Reading(waits=waits, may_wait=may_wait, resumes=is_continued)
         if span.attributes.get(openinference.KIND) != "TOOL":
             return None
         call = openinference.call(span)
