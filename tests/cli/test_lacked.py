@@ -13,6 +13,10 @@ CORPUS = Path(__file__).parents[1] / "corpus"
 TITLE = "what evaluators lacked"
 HEADER = ["agent", "instrumentation", "evaluator", "skipped", "missing or reason", "to get it"]
 
+ADK = (
+    "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY "
+    "(JavaScript and Java: ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true)"
+)
 TOKENS = "gen_ai.usage.input_tokens, gen_ai.usage.output_tokens"
 
 
@@ -49,7 +53,11 @@ def table(name: str, config: Path, *options: str) -> list[list[str]]:
         ),
         (
             "google-adk-js-nocontent",
-            "support|gcp.vertex.agent|seen|2 of 2|arguments of 2 of 2 calls|ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true",
+            f"support|gcp.vertex.agent|seen|2 of 2|arguments of 2 of 2 calls|{ADK}",
+        ),
+        (
+            "google-adk",
+            f"travel_agent|gcp.vertex.agent|seen|5 of 6|arguments of 10 of 10 calls|{ADK}",
         ),
         (
             "haystack-2-nocontent",

@@ -37,6 +37,10 @@ _OWN_TYPES: Final = frozenset({"AgentTool", "TransferToAgentTool", "ExitLoopTool
 _SCOPE: Final = "gcp.vertex.agent"
 _TOOL_SPAN: Final = "execute_tool "
 _FIRST_TOOL_SPAN: Final = re.compile(r"tool_call \[(.+)\]")
+_SETTING: Final = (
+    "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY "
+    "(JavaScript and Java: ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true)"
+)
 _AGENT_RUN: Final = re.compile(r"agent_run \[(.+)\]")
 
 
@@ -57,7 +61,11 @@ class GoogleAdk:
     )
     reads = gen_ai.READS | openinference.READS | {_ARGUMENTS, _RESPONSE, _LLM_RESPONSE, _SESSION, _JAVA_ID, _TOOL_TYPE}
     reads_for_model_calls = model_calls.READS | {_LLM_REQUEST}
-    capture_settings = (CaptureSetting("ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true", scopes=(_SCOPE,)),)
+    # `EVENT_ONLY` and `true` give the user's messages and no arguments: the setting is not yet the one for arguments.
+    capture_settings = (
+        CaptureSetting(_SETTING, ("arguments", "results"), (_SCOPE,)),
+        CaptureSetting(_SETTING, ("user messages", "tool calls"), (_SCOPE,)),
+    )
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
