@@ -14,6 +14,7 @@ from spanscore.trajectories.reader import DialectReader
 from traces import PARIS, agent, model, tool
 
 NOTHING = Trajectory(calls=(ToolCall(name="book"),), completeness=Completeness(arguments_recorded=False))
+NONE = "no known setting, would be read from"
 OPT_IN = (
     "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY "
     "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental"
@@ -70,7 +71,7 @@ def test_how_much_is_missing() -> None:
     [
         ("opentelemetry.instrumentation.genai.langchain", OPT_IN),
         ("agent_framework", "ENABLE_SENSITIVE_DATA=true"),
-        ("my-app", "gen_ai.tool.call.arguments"),
+        ("my-app", f"{NONE} gen_ai.tool.call.arguments"),
     ],
 )
 def test_the_setting_is_that_of_the_scope(scope: str, remedy: str) -> None:
@@ -88,7 +89,7 @@ def test_tools_and_models_of_two_instrumentations() -> None:
     assert ("agent_framework", models) == found.names
     assert ("ENABLE_SENSITIVE_DATA=true",) == found.remedies("results", NOTHING)
     assert (OPT_IN,) == found.remedies("user messages", NOTHING)
-    assert ("gen_ai.usage.input_tokens, gen_ai.usage.output_tokens",) == found.remedies("tokens", NOTHING)
+    assert (f"{NONE} gen_ai.usage.input_tokens, gen_ai.usage.output_tokens",) == found.remedies("tokens", NOTHING)
 
 
 def test_a_setting_that_is_on() -> None:
@@ -96,7 +97,7 @@ def test_a_setting_that_is_on() -> None:
     found = wrote(tool(1, "book", PARIS, scope="agent_framework"))
     run = Trajectory(calls=(ToolCall(name="book", arguments=PARIS),))
 
-    assert ("gen_ai.tool.call.result",) == found.remedies("results", run)
+    assert (f"{NONE} gen_ai.tool.call.result",) == found.remedies("results", run)
 
 
 def test_dialects_of_plug_ins() -> None:
@@ -104,10 +105,10 @@ def test_dialects_of_plug_ins() -> None:
     spans = span(1, "book", {"acme.tool": "book"}), span(2, "pay", {"acme.tool": "pay"}, scope="acme.sdk")
 
     unknown = wrote(spans[0], reader=DialectReader([Acme()]))
-    assert (("Acme",), ("gen_ai.tool.call.arguments",)) == (unknown.names, unknown.remedies("arguments", NOTHING))
+    assert (("Acme",), (f"{NONE} gen_ai.tool.call.arguments",)) == (unknown.names, unknown.remedies("arguments", NOTHING))
     telling = wrote(*spans, reader=DialectReader([Telling()]))
     assert (("Telling", "acme.sdk"), ("ACME_CONTENT=1",)) == (telling.names, telling.remedies("arguments", NOTHING))
-    assert ("gen_ai.tool.call.result",) == telling.remedies("results", NOTHING)
+    assert (f"{NONE} gen_ai.tool.call.result",) == telling.remedies("results", NOTHING)
 
 
 def test_spans_that_nothing_reads() -> None:
@@ -140,7 +141,7 @@ def test_malformed_settings_of_a_plug_in(settings: Any) -> None:
     """They are left out, and well-formed ones beside them count."""
     dialect = Telling()
     beside = settings if isinstance(settings, tuple) else ()
-    for given, remedy in ((settings, "gen_ai.tool.call.arguments"), ((*beside, CaptureSetting("A=1")), "A=1")):
+    for given, remedy in ((settings, f"{NONE} gen_ai.tool.call.arguments"), ((*beside, CaptureSetting("A=1")), "A=1")):
         dialect.capture_settings = given
         found = wrote(span(1, "book", {"acme.tool": "book"}, scope="acme.sdk"), reader=DialectReader([dialect]))
         assert (remedy,) == found.remedies("arguments", NOTHING)
@@ -149,4 +150,4 @@ def test_malformed_settings_of_a_plug_in(settings: Any) -> None:
 def test_settings_that_cannot_be_read() -> None:
     """They are none."""
     found = wrote(span(1, "book", {"acme.tool": "book"}), reader=DialectReader([_Raising()]))
-    assert ("gen_ai.tool.call.arguments",) == found.remedies("arguments", NOTHING)
+    assert (f"{NONE} gen_ai.tool.call.arguments",) == found.remedies("arguments", NOTHING)

@@ -28,7 +28,7 @@ _ATTRIBUTES: Final[Mapping[Lack, str]] = {
     "run duration": "the end of the root span",
     "conversation id": "gen_ai.conversation.id",
 }
-"""What to record where no setting is known."""
+"""What each is read from, for where no setting is known."""
 
 
 class Shortfall(NamedTuple):
@@ -80,7 +80,7 @@ class Instrumentations:
         return tuple(sorted({each.name for each in (self.tools + self.models) or self.others}))
 
     def remedies(self, lack: Lack, run: Trajectory) -> tuple[str, ...]:
-        """Return the settings with which something is recorded; if none is known, the attribute that is missing.
+        """Return the settings with which something is recorded; if none is known, a text with what it is read from.
 
         A setting is left out if it is on: the run then holds something else that it gives.
         """
@@ -91,7 +91,7 @@ class Instrumentations:
             for each in instrumentation.settings
             if lack in each.gives and self._recorded(instrumentation, run).isdisjoint(each.gives)
         ]
-        return tuple(dict.fromkeys(known)) or (_ATTRIBUTES.get(lack, lack),)
+        return tuple(dict.fromkeys(known)) or (f"no known setting, would be read from {_ATTRIBUTES.get(lack, lack)}",)
 
     def _recorded(self, instrumentation: _Instrumentation, run: Trajectory) -> set[Lack]:
         """Return the content that a run holds of an instrumentation."""
