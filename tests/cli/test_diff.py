@@ -191,13 +191,14 @@ def test_what_was_not_compared_is_told(tmp_path: Path, config: Path) -> None:
 
 @pytest.mark.processes
 def test_without_scipy_the_extra_is_named(tmp_path: Path) -> None:
-    """Nothing else needs it."""
+    """Nothing else needs it, and a mistake in the usage is told before."""
     base = version(tmp_path / "base.jsonl", 1, 0)
     program = "import sys; sys.modules['scipy'] = None; from spanscore.cli import main; sys.exit(main(sys.argv[1:]))"
 
-    ended = subprocess.run(
-        [sys.executable, "-c", program, "diff", base, base], capture_output=True, text=True, check=False, env=os.environ
-    )
-
-    assert 2 == ended.returncode
-    assert "comparing versions needs scipy: pip install '.[analysis]' in a checkout of spanscore" in ended.stderr
+    for options, told in (
+        ([], "comparing versions needs scipy: pip install '.[analysis]' in a checkout of spanscore"),
+        (["--evaluator", "foo"], "--evaluator foo: not in default configuration; evaluators there: health"),
+    ):
+        command = [sys.executable, "-c", program, "diff", base, base, *options]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
+        assert (2, f"{told}\n") == (ended.returncode, ended.stderr)

@@ -91,6 +91,14 @@ def test_an_unknown_evaluator_is_refused(command: str, recording: str, tmp_path:
     assert f"--evaluator ordre: not in {path}; {known}" in ended.stderr
 
 
+def test_a_list_of_evaluators(recording: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The option is repeated in its place."""
+    path = configuration(tmp_path, *EVALUATORS)
+
+    assert 2 == main(["score", recording, "--config", path, "--evaluator", "paid,order"])
+    assert "there: paid, order, lost, once; repeat --evaluator for each name\n" in capsys.readouterr().err
+
+
 def test_the_default_configuration_has_evaluators_too(recording: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Without a file, its names are those of the default configuration."""
     assert 0 == main(["score", recording, "--evaluator", "health"])

@@ -15,7 +15,6 @@ from spanscore.cli._diff_page import as_page
 from spanscore.cli._diff_table import print_table
 from spanscore.cli._diff_text import Comparison
 from spanscore.cli._recordings import parts_of_runs, passed_over, problems_of, reading
-from spanscore.cli._selection import configured
 from spanscore.cli._summary import Summary
 from spanscore.cli._written_files import check_apart, expecting, whole_file
 from spanscore.config import Config
@@ -44,10 +43,9 @@ _WRITERS: Final[Mapping[str, Callable[[Comparison], str]]] = {
 }
 
 
-def compare(arguments: argparse.Namespace) -> int:
+def compare(arguments: argparse.Namespace, config: Config) -> int:
     """Compare and return the exit status."""
     with ExitStack() as stack:
-        config = configured(arguments)
         files = _opened(arguments, config, stack)
         sides = [_scored(path, config) for path in (arguments.base, arguments.new)]
         base, new = (side.reports for side in sides)

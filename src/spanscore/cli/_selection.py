@@ -103,7 +103,9 @@ def configured(arguments: argparse.Namespace) -> Config:
         if name not in known:
             listed = ", ".join(map(printable, known)) or "none"
             message = f"--evaluator {printable(name)}: not in {config.source}; evaluators there: {listed}"
-            raise ConfigError(message + suggestion(name, known))
+            is_list = all(part.strip() in known for part in name.split(","))
+            hint = "; repeat --evaluator for each name" if is_list else suggestion(name, known)
+            raise ConfigError(message + hint)
     if not arguments.evaluator:
         return config
     return replace(config, evaluators=tuple(each for each in config.evaluators if each.name in arguments.evaluator))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from spanscore.cli._parser import number
-from spanscore.cli._selection import add_evaluators
+from spanscore.cli._selection import add_evaluators, configured
 from spanscore.errors import InputError
 from spanscore.reports.cases import CASE_KEYS
 
@@ -62,6 +62,7 @@ def define(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare and return the exit status."""
+    config = configured(arguments)
     try:
         from spanscore.cli._comparing import compare  # noqa: PLC0415 - scipy is of an extra
     except ModuleNotFoundError as error:
@@ -69,4 +70,4 @@ def run(arguments: argparse.Namespace) -> int:
             raise
         message = "comparing versions needs scipy: pip install '.[analysis]' in a checkout of spanscore"
         raise InputError(message) from error
-    return compare(arguments)
+    return compare(arguments, config)
