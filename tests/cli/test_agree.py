@@ -190,7 +190,7 @@ def test_labels_that_cannot_be_used(folder: Path, labels: list[str], told: str) 
     ("arguments", "status", "told"),
     [
         (("runs.jsonl", "--labels", "wrong.csv"), 2, "wrong.csv:2: label must be one of pass, good, correct, 1, "),
-        (("runs.jsonl", "--labels", "none.csv"), 2, "cannot read none.csv: No such file"),
+        (("runs.jsonl", "--labels", "none.csv"), 2, "none.csv: cannot be read: No such file or directory"),
         (("runs.jsonl", "--labels", "latin.csv"), 2, "latin.csv: is no CSV in UTF-8"),
         (("runs.jsonl", "--labels", "labels.csv", "--annotation", "x"), 2, "not allowed with"),
         (("broken.jsonl", "--labels", "labels.csv"), 1, "broken.jsonl:1: "),

@@ -120,7 +120,7 @@ def test_without_the_extra_it_is_named(recording: str) -> None:
     ("arguments", "message"),
     [
         (["-"], "-: standard input belongs to the client: name files"),
-        (["missing.jsonl"], "cannot read 'missing.jsonl': no such file"),
+        (["missing.jsonl"], "missing.jsonl: cannot be read: No such file or directory"),
         (["http://localhost:9464", "RECORDING"], "an address of `spanscore serve` is named alone, without files"),
         (["http://localhost:9464", "--config", "CONFIG"], "is named alone, without files and --config"),
         (["RECORDING", "--header", "A=b"], "--header is for the address of a running `spanscore serve`"),

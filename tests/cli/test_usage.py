@@ -132,7 +132,7 @@ def test_a_mistake_is_one_line(arguments: list[str], expected: str, capsys: pyte
 def test_what_stands_behind_two_dashes_is_no_option(capsys: pytest.CaptureFixture[str]) -> None:
     """A file whose name begins with a dash can be scored."""
     assert 2 == main(["score", "--", "--formt"])
-    assert "cannot read '--formt': no such file\n" == capsys.readouterr().err
+    assert "--formt: cannot be read: No such file or directory\n" == capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("words", "option"), [(["help"], ["--help"]), (["help", "score"], ["score", "--help"])])

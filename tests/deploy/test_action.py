@@ -249,7 +249,7 @@ def test_a_token_that_may_not_write_is_a_warning(versions: Path, api: Api) -> No
         ({}, "There is nothing to score: set command or recordings."),
         ({"base_directory": "base"}, "base-directory needs a command"),
         ({"recordings": "new.jsonl\nbase.jsonl", "base": "base.jsonl"}, "recordings has 2."),
-        ({"recordings": "none.jsonl"}, "spanscore score ended with 2: cannot read 'none.jsonl'"),
+        ({"recordings": "none.jsonl"}, "spanscore score ended with 2: none.jsonl: cannot be read"),
         ({"command": "false\necho on"}, "The command failed, or sent no spans (status 1): false"),
     ],
 )

@@ -112,7 +112,7 @@ def test_files_of_a_directory_that_cannot_be_opened(tmp_path: Path) -> None:
 
     assert [100] == found
     assert problems == [
-        f"{tmp_path / 'a.jsonl'}: cannot be read: no such file",
+        f"{tmp_path / 'a.jsonl'}: cannot be read: No such file or directory",
         f"{tmp_path / 'b.jsonl'}: cannot be read: it is no regular file",
     ]
 

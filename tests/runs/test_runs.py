@@ -133,7 +133,7 @@ def test_what_is_wrong_is_said(providers: dict[str, Any], tmp_path: Path) -> Non
         spanscore.score(runs, {"evaluatrs": {}})
     with pytest.raises(spanscore.InputError, match=r"broken\.jsonl:1: .*scopeSpans"):
         spanscore.read(tmp_path)
-    with pytest.raises(spanscore.InputError, match="no such file"):
+    with pytest.raises(spanscore.InputError, match="No such file"):
         spanscore.read(tmp_path / "missing.jsonl")
     with pytest.raises(spanscore.InputError, match="nothing to save"):
         runs.save(tmp_path / "runs.jsonl")

@@ -105,7 +105,10 @@ def test_dialects_of_plug_ins() -> None:
     spans = span(1, "book", {"acme.tool": "book"}), span(2, "pay", {"acme.tool": "pay"}, scope="acme.sdk")
 
     unknown = wrote(spans[0], reader=DialectReader([Acme()]))
-    assert (("Acme",), (f"{NONE} gen_ai.tool.call.arguments",)) == (unknown.names, unknown.remedies("arguments", NOTHING))
+    assert (("Acme",), (f"{NONE} gen_ai.tool.call.arguments",)) == (
+        unknown.names,
+        unknown.remedies("arguments", NOTHING),
+    )
     telling = wrote(*spans, reader=DialectReader([Telling()]))
     assert (("Telling", "acme.sdk"), ("ACME_CONTENT=1",)) == (telling.names, telling.remedies("arguments", NOTHING))
     assert (f"{NONE} gen_ai.tool.call.result",) == telling.remedies("results", NOTHING)

@@ -17,7 +17,7 @@ from spanscore.cli._run_tools import MOST_BYTES, RunsFound, WantedRuns
 from spanscore.cli._written_files import expecting
 from spanscore.config import parts as wiring
 from spanscore.errors import InputError
-from spanscore.messages.printable import encodable
+from spanscore.messages.printable import cannot_be_read, encodable
 from spanscore.recordings.files import Recording
 from spanscore.reports.bounded_line import bounded, bounded_line
 from spanscore.reports.json_reports import bare_report, counted_run, identity_of, is_report
@@ -170,8 +170,7 @@ def lines_of(path: str) -> Iterator[bytes]:
         with Path(path).open("rb") as file:
             yield from file
     except OSError as error:
-        message = f"{path}: {error.strerror}"
-        raise InputError(message) from error
+        raise InputError(cannot_be_read(path, error.strerror)) from error
 
 
 def report_in(line: bytes) -> dict[str, Any] | None:

@@ -25,7 +25,7 @@ from spanscore.config import parts as wiring
 from spanscore.errors import InputError
 from spanscore.messages.nearest import suggestion
 from spanscore.messages.plural import plural
-from spanscore.messages.printable import printable
+from spanscore.messages.printable import cannot_be_read, printable
 from spanscore.model import Trajectory
 from spanscore.runs import offline
 from spanscore.runs.agreement import RULINGS, Agreement, PersonsVerdict, Ruling, agreements, joint, ruling_of
@@ -142,8 +142,7 @@ def _read(path: Path) -> list[Label]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             return list(csv_labels(file, str(path)))
     except OSError as error:
-        message = f"cannot read {path}: {error.strerror}"
-        raise InputError(message) from error
+        raise InputError(cannot_be_read(path, error.strerror)) from error
 
 
 def _judging(labels: Sequence[Label], names: Collection[str], asked: str | None) -> tuple[list[Label], list[str]]:

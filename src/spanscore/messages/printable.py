@@ -10,6 +10,7 @@ from typing import Final
 NAME_WIDTH: Final = 60
 MAX_LABEL_CHARS: Final = 128
 _DIGITS: Final = 8
+_PATH_WIDTH: Final = 4_096
 _ERROR_TYPE: Final = re.compile(r"[\w.:$<>*-]{1,100}")
 
 
@@ -19,6 +20,11 @@ def printable(text: str, width: int = NAME_WIDTH) -> str:
     if not shown.isprintable():
         shown = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in shown)
     return shown if len(shown) <= width else f"{shown[: width - 1]}…"
+
+
+def cannot_be_read(path: object, why: str | None) -> str:
+    """Return the message about a file that cannot be read."""
+    return f"{printable(str(path), _PATH_WIDTH)}: cannot be read: {why}"
 
 
 def encodable(text: str) -> str:

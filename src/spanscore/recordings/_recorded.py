@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from spanscore.errors import InputError
-from spanscore.messages.printable import printable
+from spanscore.messages.printable import cannot_be_read, printable
 from spanscore.otlp.findings import Decoded, MalformedRequest
 
 Content: TypeAlias = io.BufferedReader | gzip.GzipFile
@@ -68,8 +68,7 @@ def open_file(path: Path) -> io.BufferedReader:
     try:
         return path.open("rb")
     except OSError as error:
-        message = f"cannot read {str(path)!r}: {error.strerror}"
-        raise InputError(message) from error
+        raise InputError(cannot_be_read(path, error.strerror)) from error
 
 
 @contextmanager

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from spanscore.errors import InputError
+from spanscore.messages.printable import cannot_be_read
 from spanscore.recordings.writer import JSON_SUFFIXES, PROTOBUF_SUFFIXES
 
 STDIN: Final = "-"
@@ -47,8 +49,7 @@ def sources(path: str) -> list[Source]:
         return [Source(STDIN, Path(STDIN))]
     if not os.path.isdir(path):  # noqa: PTH112 - the path is shown as it was written
         if (why := why_unreadable(path, may_be_pipe=True)) is not None:
-            message = f"cannot read {path!r}: {why}"
-            raise InputError(message)
+            raise InputError(cannot_be_read(path, why))
         return [Source(path, Path(path))]
     found: list[Source] = []
     for folder, folders, names in os.walk(path):
@@ -64,7 +65,7 @@ def sources(path: str) -> list[Source]:
 def why_unreadable(path: str, *, may_be_pipe: bool = False) -> str | None:
     """Return why a file cannot be read; None if it can."""
     if not os.path.exists(path):  # noqa: PTH110 - the path is shown as it was written
-        return "no such file"
+        return os.strerror(errno.ENOENT)
     if not may_be_pipe and not os.path.isfile(path):  # noqa: PTH113 - as above
         return "it is no regular file"
-    return None if os.access(path, os.R_OK) else "permission denied"
+    return None if os.access(path, os.R_OK) else os.strerror(errno.EACCES)
