@@ -56,7 +56,7 @@ def test_the_page_shows_what_is_printed(folder: Path) -> None:
     """Word for word, up to the end of what it shows."""
     ended = spanscore(*COMMANDS[0].split()[1:], COLUMNS="160")
 
-    shown = PAGE.partition("that people gave to runs:\n\n")[2].partition("\n\n`fail/pass`")[0]
+    shown = PAGE.partition("that people gave to runs:\n\n")[2].partition("\n\n| column |")[0]
     lines = [line.removeprefix("    ") for line in shown.splitlines()]
     assert (0, "") == (ended.returncode, ended.stderr)
     assert lines == [line.rstrip() for line in ended.stdout.splitlines()][: len(lines)]
@@ -68,9 +68,9 @@ def test_a_narrow_terminal(folder: Path) -> None:
     ended = spanscore(*COMMANDS[0].split()[1:], COLUMNS="80")
     shown = " ".join(ended.stdout.split())
 
-    assert "refund_rules: worth keeping fail/fail 11, fail/pass 1, pass/fail 2, pass/pass 26, skipped 0, " in shown
+    assert "refund_rules: worth keeping found 11, missed 1, false alarm 2, rightly passed 26, skipped 0, " in shown
     assert "errors 0, precision 0.85 (0.58 to 0.96), recall 0.92 (0.65 to 0.99) no_check: 26 of 27 fails" in shown
-    assert [] == [line for line in ended.stdout.splitlines()[2:] if len(line) > 80 or line != line.rstrip()]
+    assert [] == [line for line in ended.stdout.splitlines()[3:] if len(line) > 80 or line != line.rstrip()]
 
 
 def test_json(folder: Path) -> None:
@@ -162,6 +162,18 @@ def test_labels_of_one_evaluator(folder: Path) -> None:
 
     assert ({}, [1, 0, 0]) == (found["runs"], [each["scored"] for each in found["evaluators"]])
     assert 0 == found["verdict"]["scored"]
+    headline = spanscore("agree", "runs.jsonl", "--labels", "labels.csv", "--config", "spanscore.yaml").stdout
+    assert headline.startswith("0 labelled runs: 0 fail, 0 pass; 1 label of evaluators: 1 fail, 0 pass.\n")
+
+
+@pytest.mark.parametrize("form", ["table", "markdown"])
+def test_without_labels_the_reason_stands_alone(folder: Path, form: str) -> None:
+    """A table of zeros would say nothing."""
+    labelled(folder / "labels.csv", ["ffff,pass"])
+    ended = spanscore("agree", "runs.jsonl", "--labels", "labels.csv", "--format", form)
+
+    assert (1, "") == (ended.returncode, ended.stdout)
+    assert "line 2: no run has the trace id ffff\nno run is labelled\n" == ended.stderr
 
 
 @pytest.mark.parametrize(

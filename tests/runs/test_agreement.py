@@ -33,11 +33,14 @@ def counted(both_fail: int, missed: int, good: int, both_pass: int) -> Agreement
         ((90, 0, 60, 0), Worth.FAILS_GOOD_RUNS, "60 of 150 fails were good runs"),
         ((0, 10, 0, 10), Worth.MISSES_FAILURES, "misses 10 of 10 failures that people saw"),
         ((1, 20, 1, 20), Worth.MISSES_FAILURES, "misses 20 of 21 failures that people saw"),
-        ((0, 0, 0, 0), Worth.UNKNOWN, "too few labels to tell"),
-        ((3, 0, 0, 3), Worth.UNKNOWN, "too few labels to tell"),
-        ((2, 1, 2, 1), Worth.UNKNOWN, "too few labels to tell"),
+        ((0, 0, 0, 0), Worth.UNKNOWN, "too few labels: none of a run that it scored"),
+        ((0, 1, 0, 5), Worth.UNKNOWN, "too few labels: none of a run that it failed"),
+        ((3, 0, 0, 4), Worth.UNKNOWN, "too few labels: about 1 more fail needed"),
+        # With each failure the bar is higher.
+        ((3, 0, 0, 3), Worth.UNKNOWN, "too few labels: more good runs needed"),
+        ((2, 1, 2, 1), Worth.UNKNOWN, "too few labels: about 89 more fails needed"),
         # Nobody saw a good run, so that a fail distinguishes nothing.
-        ((50, 0, 0, 0), Worth.UNKNOWN, "too few labels to tell"),
+        ((50, 0, 0, 0), Worth.UNKNOWN, "too few labels: more good runs needed"),
         # Of nineteen fails in twenty, chance gets as many right.
         ((19, 76, 1, 4), Worth.MISSES_FAILURES, "misses 76 of 95 failures that people saw"),
     ],
@@ -87,6 +90,31 @@ def test_an_evaluator_that_was_not_asked_about_a_run() -> None:
     """It has no count of it."""
     (rules,) = agreements(["rules"], {("a", ""): "fail"}, {"a": {"": "fail"}})
     assert not rules.counts
+
+
+def test_as_many_fails_as_are_said_to_be_needed_are_enough() -> None:
+    """With one less, the judgement is open."""
+    for right, good, both_pass in ((1, 0, 9), (2, 2, 9), (3, 1, 20), (0, 1, 5), (4, 1, 9)):
+        told = counted(right, 0, good, both_pass).told
+        assert told.startswith("too few labels: about ")
+        needed = int(told.removeprefix("too few labels: about ").split()[0])
+        share = right / (right + good)
+        for more, is_known in ((needed - 1, False), (needed, True)):
+            added = round(share * more)
+            later = counted(right + added, 0, good + more - added, both_pass)
+            assert is_known is (later.worth is not Worth.UNKNOWN), (right, good, more)
+
+
+def test_an_evaluator_that_fails_the_same_runs_as_another() -> None:
+    """The second one says so; the verdict does not, and is never worth keeping."""
+    labels: dict[tuple[str, str], PersonsVerdict] = {(str(n), ""): "fail" if n < 9 else "pass" for n in range(18)}
+    fails: dict[str, Ruling] = {"rules": "fail", "again": "fail", "none": "pass", "never": "pass", "": "fail"}
+    passes: dict[str, Ruling] = dict.fromkeys(fails, "pass")
+    found = agreements(list(fails), labels, {str(n): fails if n < 9 else passes for n in range(18)})
+
+    missed = "misses 9 of 9 failures that people saw"
+    again = "worth keeping; fails the same runs as rules"
+    assert ["worth keeping", again, missed, missed, "-"] == [each.told for each in found]
 
 
 def test_a_trace_of_several_runs_fails_by_one() -> None:

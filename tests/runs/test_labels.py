@@ -40,8 +40,17 @@ def test_the_labels(pair: str) -> None:
     ("text", "told"),
     [
         ("", "labels.csv:1: the first row must name the columns trace_id and label, and may name"),
-        ("trace,label\n", "labels.csv:1: the first row must name"),
-        ("trace_id,label,evalutor\n", "labels.csv:1: the first row must name"),
+        ("trace_id\n", "labels.csv:1: the first row must name"),
+        (
+            "trace_id,label,note\n",
+            "labels.csv:1: unknown column 'note' (allowed: trace_id, label, annotator, evaluator)",
+        ),
+        (
+            "Trace_ID,label\n",
+            "labels.csv:1: unknown column 'Trace_ID' (allowed: trace_id, label, annotator, evaluator); did you mean 'tra",
+        ),
+        ("trace_id;label\nabcd;fail\n", "labels.csv:1: separated by ';' instead of ','"),
+        ("trace_id;label;annotator\n", "labels.csv:1: separated by ';' instead of ','"),
         ("trace_id,label,label\n", "labels.csv:1: the first row must name"),
         (
             "trace_id,label\nabcd,meh\n",

@@ -33,11 +33,12 @@ from spanscore.runs.labels import Annotated, Label, csv_labels, resolved
 
 _FORMATS: Final = ("table", "json", "markdown")
 _HEADINGS: Final = (
-    *("evaluator", "fail/fail", "fail/pass", "pass/fail", "pass/pass", "skipped", "errors"),
+    *("evaluator", "found", "missed", "false alarm", "rightly passed", "skipped", "errors"),
     *("precision", "recall", "judgement"),
 )
 _HOW: Final = (
-    "fail/pass: people said fail, the evaluator pass. Precision and recall are of its fail, with 95 % intervals."
+    "Missed: people said fail, the evaluator said pass. Precision: how many of its fails were right. Recall: how many "
+    "failures it found."
 )
 _PLAIN_WIDTH: Final = 160
 _UNBOUNDED: Final = 10_000
@@ -83,12 +84,21 @@ class _Result(NamedTuple):
     agreements: Sequence[Agreement]
     labels: Sequence[PersonsVerdict]
     """One for each run with a label of its own."""
+    of_evaluators: Sequence[PersonsVerdict]
+    """One for each label of a run that is about one evaluator."""
     problems: Sequence[str]
 
     @property
     def headline(self) -> str:
-        fails = self.labels.count("fail")
-        return f"{plural(len(self.labels), 'labelled run')}: {fails:,} fail, {len(self.labels) - fails:,} pass. {_HOW}"
+        told = f"{plural(len(self.labels), 'labelled run')}: {_counted(self.labels)}"
+        if self.of_evaluators:
+            told += f"; {plural(len(self.of_evaluators), 'label')} of evaluators: {_counted(self.of_evaluators)}"
+        return f"{told}.\n{_HOW}"
+
+
+def _counted(labels: Sequence[PersonsVerdict]) -> str:
+    fails = labels.count("fail")
+    return f"{fails:,} fail, {len(labels) - fails:,} pass"
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -121,15 +131,18 @@ def run(arguments: argparse.Namespace) -> int:
     given = [each for each in given if each.about not in left_out]
     by_run, more = resolved(given, seen)
     problems += [*more, *_unknown(given, names)]
-    labels = {(run, about): verdict for (run, about), verdict in by_run.items() if run in rulings}
-    if not any(about in {"", *names} for _, about in labels):
+    labels = {key: verdict for key, verdict in by_run.items() if key[0] in rulings and key[1] in {"", *names}}
+    if not labels:
         hint = ": --labels FILE has labels" if arguments.labels is None else ""
         problems.append(f"no run is labelled{hint}")
     compared = agreements([*names, ""], labels, rulings)
     if labels and not any(each.scored for each in compared):
         problems.append("no labelled run was checked: every evaluator skipped it, or had an error")
-    of_runs = [verdict for (_, about), verdict in labels.items() if not about]
-    _WRITERS[arguments.format](_Result(compared, of_runs, problems))
+    of_runs, of_evaluators = (
+        [verdict for (_, about), verdict in labels.items() if bool(about) is of_one] for of_one in (False, True)
+    )
+    if labels or arguments.format == "json":
+        _WRITERS[arguments.format](_Result(compared, of_runs, of_evaluators, problems))
     left = [f"{plural(count, 'annotation')} left out, {why}" for why, count in annotated.left_out.items()]
     over = [f"{short(each.name)}: not compared, as labels are of runs" for each in pipeline.over_conversations]
     for line in (*_cut(problems), *left, *over, *other_signals(recording), *passed_over(recording)):

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from spanscore.messages.plural import plural
+from spanscore.messages.printable import printable
 from spanscore.model import Evaluation, Score, Skipped
 from spanscore.runs.repeats import wilson_interval
 
@@ -21,6 +23,8 @@ _RUNS_NAMED: Final = 10
 """So many runs of each kind of disagreement are named."""
 _HALF: Final = 0.5
 _NARROW: Final = 0.2
+_MOST_NEEDED: Final = 1_000
+"""More fails than that would not help: good runs are missing."""
 
 
 class Worth(StrEnum):
@@ -32,12 +36,13 @@ class Worth(StrEnum):
     KEEP: the interval of precision lies above the bar.
     FAILS_GOOD_RUNS: a good run failed, and the interval of precision lies below the bar, or is at most 0.2 wide.
     MISSES_FAILURES: the interval of recall lies below 0.5.
+    UNKNOWN: none of these.
     """
 
     KEEP = "worth keeping"
     FAILS_GOOD_RUNS = "fails good runs"
     MISSES_FAILURES = "misses failures"
-    UNKNOWN = "too few labels to tell"
+    UNKNOWN = "too few labels"
 
 
 class Share(NamedTuple):
@@ -46,6 +51,15 @@ class Share(NamedTuple):
     value: float
     low: float
     high: float
+
+    @classmethod
+    def of(cls, part: int, whole: int) -> Share:
+        """Return the share of a part in a whole that is not empty."""
+        return cls(part / whole, *wilson_interval(part, whole))
+
+    def is_poor(self, bar: float) -> bool:
+        """Return whether it lies below a bar, or is known well enough and is not above it."""
+        return self.high < bar or self.high - self.low <= _NARROW
 
     def __str__(self) -> str:
         return f"{self.value:.2f} ({self.low:.2f} to {self.high:.2f})"
@@ -61,10 +75,16 @@ class Agreement:
     """The first trace ids of runs that passed, and that people saw fail."""
     good: list[str] = field(default_factory=list)
     """The first trace ids of runs that failed, and that people saw pass."""
+    failed: set[str] = field(default_factory=set)
+    """The trace ids of labelled runs that failed."""
+    same_as: str | None = None
+    """The first evaluator that failed the very same labelled runs."""
 
     def add(self, trace_id: str, label: PersonsVerdict, ruling: Ruling) -> None:
         """Count a labelled run."""
         self.counts[label, ruling] += 1
+        if ruling == "fail":
+            self.failed.add(trace_id)
         named = {("fail", "pass"): self.missed, ("pass", "fail"): self.good}.get((label, ruling))
         if named is not None and len(named) < _RUNS_NAMED:
             named.append(trace_id)
@@ -92,11 +112,10 @@ class Agreement:
     def worth(self) -> Worth:
         """The judgement."""
         if (precision := self.precision) is not None:
-            bar = max(_HALF, self._failures / self.scored)
+            bar = _bar(self._failures, self.scored)
             if precision.low > bar:
                 return Worth.KEEP
-            is_known = precision.high < bar or precision.high - precision.low <= _NARROW
-            if is_known and self.counts["pass", "fail"]:
+            if self.counts["pass", "fail"] and precision.is_poor(bar):
                 return Worth.FAILS_GOOD_RUNS
         return Worth.MISSES_FAILURES if self._misses_most else Worth.UNKNOWN
 
@@ -104,11 +123,32 @@ class Agreement:
     def told(self) -> str:
         """The judgement in words, with its counts."""
         missed = f"misses {self.counts['fail', 'pass']:,} of {self._failures:,} failures that people saw"
-        keep = f"{Worth.KEEP}, but {missed}" if self._misses_most else str(Worth.KEEP)
-        good = f"{self.counts['pass', 'fail']:,} of {self.of('fail'):,} fails were good runs"
-        return {Worth.KEEP: keep, Worth.FAILS_GOOD_RUNS: good, Worth.MISSES_FAILURES: missed}.get(
-            self.worth, str(self.worth)
-        )
+        match self.worth:
+            case Worth.KEEP if not self.name:  # the verdict is no rule that one could drop
+                told = missed if self._misses_most else "-"
+            case Worth.KEEP:
+                told = f"{Worth.KEEP}, but {missed}" if self._misses_most else str(Worth.KEEP)
+            case Worth.FAILS_GOOD_RUNS:
+                told = f"{self.counts['pass', 'fail']:,} of {self.of('fail'):,} fails were good runs"
+            case Worth.MISSES_FAILURES:
+                told = missed
+            case _:
+                told = f"{Worth.UNKNOWN}: {self._needed}"
+        return told if self.same_as is None else f"{told}; fails the same runs as {printable(self.same_as)}"
+
+    @property
+    def _needed(self) -> str:
+        """Which labels are missing for a judgement, if further fails are right as often as those there were."""
+        if (precision := self.precision) is None:
+            return "none of a run that it failed" if self.scored else "none of a run that it scored"
+        right, failed = self.counts["fail", "fail"], self.of("fail")
+        for more in range(1, _MOST_NEEDED):
+            added = round(precision.value * more)
+            share = Share.of(right + added, failed + more)
+            bar = _bar(self._failures + added, self.scored + more)
+            if share.low > bar or (right < failed and share.is_poor(bar)):
+                return f"about {plural(more, 'more fail')} needed"
+        return "more good runs needed"
 
     @property
     def _failures(self) -> int:
@@ -138,6 +178,11 @@ def agreements(
             label = labels.get((trace_id, each.name)) or labels.get((trace_id, ""))
             if label is not None and (ruling := by_name.get(each.name)) is not None:
                 each.add(trace_id, label, ruling)
+    first: dict[frozenset[str], str] = {}
+    for each in found:
+        if each.name and each.failed:
+            name = first.setdefault(frozenset(each.failed), each.name)
+            each.same_as = None if name == each.name else name
     return found
 
 
@@ -154,4 +199,8 @@ def joint(one: Ruling | None, other: Ruling) -> Ruling:
 
 
 def _share(part: int, whole: int) -> Share | None:
-    return Share(part / whole, *wilson_interval(part, whole)) if whole else None
+    return Share.of(part, whole) if whole else None
+
+
+def _bar(failures: int, runs: int) -> float:
+    return max(_HALF, failures / runs)

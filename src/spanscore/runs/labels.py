@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from spanscore.dialects.openinference import KIND
 from spanscore.errors import InputError
+from spanscore.messages.nearest import suggestion
 from spanscore.messages.printable import printable
 from spanscore.model import Span
 from spanscore.recordings.span_batches import SpanBatch
@@ -54,8 +55,8 @@ def csv_labels(lines: Iterable[str], file: str) -> Iterator[Label]:
     rows = csv.reader(lines, strict=True)
     try:
         header = [name.strip() for name in next(rows, [])]
-        if not set(_REQUIRED) <= set(header) <= set(_COLUMNS) or len(set(header)) < len(header):
-            message = f"{file}:1: {_HEADER}"
+        if wrong := _wrong(header):
+            message = f"{file}:1: {wrong}"
             raise InputError(message)
         for cells in rows:
             if cells:
@@ -64,6 +65,17 @@ def csv_labels(lines: Iterable[str], file: str) -> Iterator[Label]:
         where = f"{file}:{rows.line_num}" if isinstance(error, csv.Error) else file
         message = f"{where}: is no CSV in UTF-8"
         raise InputError(message) from error
+
+
+def _wrong(header: Sequence[str]) -> str | None:
+    """Return what is wrong with the names of the columns."""
+    if len(header) == 1 and {*_REQUIRED} <= {name.strip() for name in header[0].split(";")}:
+        return "separated by ';' instead of ','"
+    unknown = next((name for name in header if name not in _COLUMNS), None)
+    if unknown is not None:
+        near = suggestion(unknown, _COLUMNS)
+        return f"unknown column {printable(unknown)!r} (allowed: {', '.join(_COLUMNS)}){near}"
+    return None if {*_REQUIRED} <= {*header} and len({*header}) == len(header) else _HEADER
 
 
 def _row(header: Sequence[str], cells: Sequence[str], where: str, line: int) -> Label:
