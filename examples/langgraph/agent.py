@@ -44,7 +44,7 @@ def issue_refund(order_id: str, amount: float) -> str:
     return f"refunded {amount}"
 
 
-for calls in (GOOD, BAD):
+for thread_id, calls in (("good", GOOD), ("bad", BAD)):
     agent = create_agent(
         scripted(calls),
         [lookup_order, check_policy, issue_refund],
@@ -52,7 +52,7 @@ for calls in (GOOD, BAD):
         checkpointer=InMemorySaver(),
         name="refund_agent",
     )
-    thread = {"configurable": {"thread_id": "A-1042"}}
+    thread = {"configurable": {"thread_id": thread_id}}
     run = agent.invoke({"messages": [("user", "My lamp, order A-1042, arrived broken.")]}, thread)
     while "__interrupt__" in run:  # the run pauses, and ends its trace
         run = agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), thread)

@@ -110,13 +110,23 @@ def test_an_agent_is_short(name: str) -> None:
     assert len(agent.read_text(encoding="utf-8").splitlines()) <= MAX_LINES
 
 
-def test_a_missing_program_is_named(tmp_path: Path) -> None:
-    """Without npm, the example of Node.js says what to install."""
+@pytest.mark.parametrize("name", ["", "langgraf", "strands vercel-ai", "strands*", "strands//", "/"])
+def test_other_names_are_refused(name: str) -> None:
+    """Nothing is installed for them."""
+    ended = subprocess.run([EXAMPLES / "run", name], capture_output=True, text=True, check=False)
+
+    assert (2, "") == (ended.returncode, ended.stdout)
+    assert f"usage: examples/run NAME; one of: {' '.join(NAMES)}\n" == ended.stderr
+
+
+@pytest.mark.parametrize("name", ["vercel-ai", "vercel-ai/"])
+def test_a_missing_program_is_named(name: str, tmp_path: Path) -> None:
+    """Without npm, the example of Node.js says what to install; a shell completes its name with a slash."""
     for program in ("sh", "dirname", "tr", "date", "cksum", "head", "grep"):
         (tmp_path / program).symlink_to(shutil.which(program) or program)
     (tmp_path / "python3").symlink_to(ROOT / ".venv" / "bin" / "python")
     ended = subprocess.run(
-        [EXAMPLES / "run", "vercel-ai"], env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False
+        [EXAMPLES / "run", name], env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False
     )
 
     assert (3, "examples/run: vercel-ai needs npm: install Node.js 20 or later\n") == (ended.returncode, ended.stderr)

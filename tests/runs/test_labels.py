@@ -47,7 +47,7 @@ def test_the_labels(pair: str) -> None:
         ),
         (
             "Trace_ID,label\n",
-            "labels.csv:1: unknown column 'Trace_ID' (allowed: trace_id, label, annotator, evaluator); did you mean 'tra",
+            "labels.csv:1: unknown column 'Trace_ID' (allowed: trace_id, label, annotator, evaluator); did you mean ",
         ),
         ("trace_id;label\nabcd;fail\n", "labels.csv:1: separated by ';' instead of ','"),
         ("trace_id;label;annotator\n", "labels.csv:1: separated by ';' instead of ','"),
