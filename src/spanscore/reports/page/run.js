@@ -22,7 +22,7 @@ class Run {
     this.conversation = strings[conversation];
     this.incomplete = strings[incomplete];
     this.revision = revision;
-    this.isKept = !dropped;
+    this.isDropped = Boolean(dropped);
     this.turns = turns;
     this.outcomes = outcomes.map(([evaluator, type, status, value, told]) => ({ name: strings[evaluator], type: strings[type], status: STATUSES[status], value, told: strings[told] }));
     this.reasons = reasons.map(([text, turn]) => ({ text: strings[text], turn }));

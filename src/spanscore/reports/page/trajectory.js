@@ -49,8 +49,8 @@ async function isCopied(text) {
   return isDone;
 }
 
-function linkTo({ trace, span, isKept }) {
-  if (!isKept) return "not kept: the section keep has dropped its spans";
+function linkTo({ trace, span, isDropped }) {
+  if (isDropped) return "not kept: the section keep has dropped its spans";
   if (!given.trace_url) return null;
   const href = given.trace_url.replaceAll("{trace_id}", trace).replaceAll("{span_id}", span);
   return element("a", { href, target: "_blank", rel: "noopener noreferrer" }, "open the trace");
