@@ -246,6 +246,10 @@ def test_masked_values_are_not_written(tmp_path: Path) -> None:
     (line,) = map(json.loads, scored.stdout.splitlines())
     assert "were masked, or not recorded" in line["outcomes"]["sent"]["reason"]
     assert "score" == line["outcomes"]["called"]["outcome"]
+    explained = spanscore("explain", path, "--config", config, "--summary").stdout
+    assert explained.splitlines()[-1].endswith("arguments of 1 of 1 call  masked: record without --mask")
+    made = spanscore("golden", path, "-o", tmp_path / "golden.jsonl", "--key", "span.name").stdout
+    assert "the arguments of 1 of 1 call were masked, or not recorded, and may be any" in made
 
 
 def test_a_mask_that_cannot_be_used(tmp_path: Path) -> None:

@@ -120,7 +120,8 @@ def _remarks(runs: Sequence[Trajectory]) -> Iterator[str]:
     if failed := sum(call.error is not None for call in calls):
         yield f"{failed} of {plural(len(calls), 'call')} failed, and are expected all the same"
     if unrecorded := sum(call.arguments is NOT_RECORDED for call in calls):
-        yield f"the arguments of {unrecorded} of {plural(len(calls), 'call')} were not recorded, and may be any"
+        why = "masked, or not recorded" if any(run.completeness.masked for run in runs) else "not recorded"
+        yield f"the arguments of {unrecorded} of {plural(len(calls), 'call')} were {why}, and may be any"
     if idle := sum(not run.calls for run in runs):
         yield f"{idle} of {plural(len(runs), 'run')} called no tool, and are expected to call none"
 

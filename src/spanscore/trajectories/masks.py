@@ -26,6 +26,8 @@ Keys: TypeAlias = tuple[str, ...]
 _DIGEST_BYTES: Final = 6
 _FEWEST_LETTERS: Final = 2
 _WILD: Final = re.compile(r"[*?]+")
+_OF_OTHER_PATHS: Final = re.compile(r"[,$\[(]")
+"""Characters of lists, JSONPath and calls, which are in no key that a mask could mean."""
 _ESCAPE: Final = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|U000([0-9a-fA-F]{5}))")
 _COLOUR: Final = re.compile(r"\x1b\[[\d;]*m")
 _BEGIN: Final = r"(?:(?<!\w)|(?<=\\[nrtbfv]))"
@@ -212,9 +214,11 @@ class Masks:
 def _steps(mask: str) -> Sequence[_Step]:
     try:
         path = parsed_path(mask)
-    except ValueError as error:
-        message = f"mask: {error}"
-        raise InputError(message) from error
+    except ValueError:
+        path = ()
+    if not path or _OF_OTHER_PATHS.search(mask):
+        message = f"mask {mask!r} must be one key, such as 'email', or keys joined by dots, such as 'card.number'"
+        raise InputError(message)
     if len("".join(_WILD.split(path[-1]))) < _FEWEST_LETTERS or any(map(str.isdecimal, path)):
         message = (
             f"mask {mask!r} must end in a key with at least {_FEWEST_LETTERS} letters, and have no index of a list"
