@@ -301,6 +301,24 @@ def test_files_that_are_made_from_runs_hold_no_masked_value(recording: Path, con
     assert {"pass"} == {each.verdict for each in package.score(recording, learned)}
 
 
+def test_a_mask_without_a_value_is_reported(recording: Path, config: Path, tmp_path: Path) -> None:
+    """By each command that writes or shows runs. A key within a masked value, or of an attribute, is there."""
+    masks = ["emial", "email", "email.is", "user.email", "mail.other"]
+    config.write_text(json.dumps({**DOORS, "content": {"mask": masks}}))
+    told = [
+        "content.mask 'emial': no run has this key; did you mean 'email'?",
+        "content.mask 'mail.other': no run has these keys; did you mean 'other'? Leave the tool out",
+    ]
+    for command in (
+        ["score"],
+        ["explain"],
+        ["golden", "-o", tmp_path / "a.jsonl"],
+        ["learn", "-o", tmp_path / "a.yaml"],
+    ):
+        ended = spanscore(*command, recording, "--config", config)
+        assert told == [line for line in ended.stderr.splitlines() if "content.mask" in line]
+
+
 def test_lines_of_json_are_expectations(recording: Path, config: Path, tmp_path: Path) -> None:
     """Of masked runs, too: a masked value may be any, and a text that is a mark is not compared."""
     golden = tmp_path / "lines.jsonl"

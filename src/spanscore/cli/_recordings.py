@@ -19,6 +19,7 @@ from spanscore.recordings.writer import RecordingWriter
 
 if TYPE_CHECKING:
     from spanscore.recordings.masked_requests import MaskedRequests
+    from spanscore.trajectories.masks import Masks
 
 _LINE_EVERY_S: Final = 10.0
 _LINES_SHOWN: Final = 20
@@ -130,11 +131,24 @@ def define_mask(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def tell_of_masked(masked: MaskedRequests | None) -> None:
-    """Print how many values each mask has replaced."""
-    for mask, count in () if masked is None else masked.counts.items():
-        told = f"{plural(count, 'value')} masked" if count else "no value has these keys"
+def tell_of_masked(masked: MaskedRequests | None, writer: RecordingWriter) -> bool:
+    """Print how many values each mask has replaced, and return whether the recording was not written for one."""
+    if masked is None:
+        return False
+    unmatched = masked.unmatched
+    for mask, count in masked.counts.items():
+        told = unmatched.get(mask) or f"{plural(count, 'value')} masked"
         print(f"--mask {printable(mask)}: {told}", file=sys.stderr)
+    if unmatched:
+        where = f"; the recording is in {writer.kept}, without this mask" if writer.kept else ""
+        print(f"{writer.path} is not written, as a mask matched nothing{where}", file=sys.stderr)
+    return bool(unmatched)
+
+
+def tell_of_unmatched(masks: Masks | None) -> None:
+    """Print which masks of the configuration matched no key of the runs."""
+    for mask, told in () if masks is None else masks.unmatched():
+        print(f"content.mask {printable(mask)!r}: {told}", file=sys.stderr)
 
 
 def named(run: Trajectory) -> str:

@@ -65,8 +65,8 @@ def run(arguments: argparse.Namespace, *, limit_s: float = _LIMIT_S) -> int:
         found = {trace: each for trace, each in answers.items() if each is not None}
         for each in found.values():
             writer.write("traces", each.body)
-    tell_of_masked(masked)
-    if found:
+    is_unmasked = bool(found) and tell_of_masked(masked, writer)
+    if found and not is_unmasked:
         print(f"{writer.path}: {plural(len(found), 'trace')}")
     missing = [trace for trace in answers if trace not in found]
     refused = [f"{trace}: {each.told('span')}" for trace, answer in found.items() for each in answer.refused]
@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace, *, limit_s: float = _LIMIT_S) -> int:
         print(f"{arguments.url} has no trace {trace}", file=sys.stderr)
     for line in refused:
         print(line, file=sys.stderr)
-    return FAILED if missing or refused else OK
+    return FAILED if missing or refused or is_unmasked else OK
 
 
 def _fetched(base: str, trace: str, limit_s: float) -> Converted | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from spanscore.cli import FAILED, OK
 from spanscore.cli._parser import path_ending
-from spanscore.cli._recordings import left_out, named, passed_over, problems_of, reading
+from spanscore.cli._recordings import left_out, named, passed_over, problems_of, reading, tell_of_unmatched
 from spanscore.cli._selection import add_reading, reading_configured
 from spanscore.cli._written_files import check_apart, replace_text
 from spanscore.config import parts as wiring
@@ -87,6 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
         problems.append(f"nothing was written to {arguments.output}: there is no run of a known case")
     for line in (*problems, *passed_over(recording)):
         print(line, file=sys.stderr)
+    tell_of_unmatched(pipeline.masks)
     return FAILED if problems else OK
 
 

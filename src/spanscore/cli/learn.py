@@ -23,6 +23,7 @@ from spanscore.cli._recordings import (
     problems_of,
     progress,
     reading,
+    tell_of_unmatched,
 )
 from spanscore.cli._selection import add_reading, reading_configured
 from spanscore.cli._written_files import replace_text
@@ -107,6 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
         problems.append(f"nothing was written to {arguments.output}: there is no run to learn from")
     for line in [*other_signals(recording), *passed_over(recording)]:
         print(line, file=sys.stderr)
+    tell_of_unmatched(pipeline.masks)
     for problem in problems:
         print(problem, file=sys.stderr)
     return FAILED if problems else OK

@@ -68,8 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
     with RecordingWriter(arguments.output, append=arguments.append, masked=masked) as writer:
         tell_of_left_behind(writer)
         status = asyncio.run(_record(writer, arguments.command))
-    tell_of_masked(masked)
-    return status
+    is_unmasked = writer.written > 0 and tell_of_masked(masked, writer)
+    return status or (FAILED if is_unmasked else OK)
 
 
 async def _record(writer: RecordingWriter, command: Sequence[str]) -> int:
@@ -153,7 +153,9 @@ def _told(recorder: Recorder, writer: RecordingWriter, failure: OSError | None) 
     if not writer.written:
         return ["no spans or logs were received: does the program export OTLP?", *_hints()]
     seen = recorder.seen
-    lines = [f"{writer.path}: {plural(len(seen.calls), 'trace')} with {plural(seen.tool_calls, 'tool call')}"]
+    lines = [
+        f"{writer.kept or writer.path}: {plural(len(seen.calls), 'trace')} with {plural(seen.tool_calls, 'tool call')}"
+    ]
     if seen.unrecognised:
         lines.append(f"and {plural(len(seen.unrecognised), 'trace')} without a span of a known instrumentation")
     return lines

@@ -30,6 +30,11 @@ class MaskedRequests:
         """The number of values and texts that each mask has replaced."""
         return self._masks.counts
 
+    @property
+    def unmatched(self) -> Mapping[str, str]:
+        """The masks that have matched no key so far, each with the reason in words."""
+        return dict(self._masks.unmatched())
+
     def masked(self, signal: Literal["traces", "logs"], body: bytes) -> bytes:
         """Return a request without masked values, and without fields that are not known.
 
@@ -67,6 +72,7 @@ class MaskedRequests:
     def _attribute(self, attribute: KeyValue, path: Keys) -> None:
         inner, is_masked = self._masks.below(path, attribute.key)
         if is_masked:
+            self._masks.look(_plain(attribute.value), inner)
             self._replace(attribute.value)
         else:
             self._value(attribute.value, inner)

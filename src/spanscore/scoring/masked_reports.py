@@ -71,6 +71,8 @@ class _MaskedRun:
             "system_text": LaterList(lambda: [*map(self._text, run.system_text)]),
         }
         """The parts of the trajectory that are shown otherwise."""
+        if masks.has_unmatched:  # the key of a mask may be that of an attribute
+            self._masked_attributes()
 
     def outcome(self, outcome: Outcome) -> Outcome:
         """Return an outcome without masked values."""
@@ -99,6 +101,8 @@ class _MaskedRun:
         for key, value in self._attributes.items():
             path, is_masked = self._masks.below((), key)
             plain = _plain(value)
+            if is_masked:
+                self._masks.look(plain, path)
             hidden = self._masks.mark(plain) if is_masked else self._by_path(plain, path)
             if not is_name(path):
                 hidden = self._unrepeated(hidden)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -18,6 +18,7 @@ from spanscore.compare.globs import glob_matcher, is_glob
 from spanscore.compare.paths import parsed_path
 from spanscore.dialects import parsed_text
 from spanscore.errors import InputError
+from spanscore.messages.nearest import suggestion
 from spanscore.model import NOT_RECORDED
 from spanscore.trajectories.masked import TEXT, VALUE
 
@@ -25,6 +26,7 @@ Keys: TypeAlias = tuple[str, ...]
 
 _DIGEST_BYTES: Final = 6
 _FEWEST_LETTERS: Final = 2
+_PATHS_KEPT: Final = 10_000
 _WILD: Final = re.compile(r"[*?]+")
 _OF_OTHER_PATHS: Final = re.compile(r"[,$\[(]")
 """Characters of lists, JSONPath and calls, which are in no key that a mask could mean."""
@@ -76,6 +78,7 @@ _KEYS_OF_MESSAGES: Final = frozenset(
     """.split()  # noqa: SIM905 - as above
 )
 """The keys around calls in messages of models, and of JSON Schema."""
+_AROUND: Final = _KEYS_OF_MESSAGES | _ENVELOPES
 
 
 class _Step(NamedTuple):
@@ -113,12 +116,14 @@ class Masks:
         self._masks: Final = {mask: _steps(mask) for mask in masks}
         self.counts: Final = Counter[str](dict.fromkeys(masks, 0))
         """The number of values and texts that each mask has replaced."""
+        self._longest: Final = max(map(len, self._masks.values()))
+        self._matched: Final[set[str]] = set()
+        self._paths: Final[dict[Keys, None]] = {}
+        """Ends of paths that were seen while a mask matched none; of many the first."""
         paths = [_keys_of(attribute.removesuffix("*")) for attribute in sorted(read)]
         for mask, steps in self._masks.items():
             outer = steps[-2].pattern if len(steps) > 1 else ""
-            is_around = any(map(steps[-1].matches, _KEYS_OF_MESSAGES | _ENVELOPES)) and (
-                not outer or is_glob(outer) or outer in _KEYS_OF_MESSAGES | _ENVELOPES
-            )
+            is_around = any(map(steps[-1].matches, _AROUND)) and (not outer or is_glob(outer) or outer in _AROUND)
             found = next((path for path in paths if any(_ends(path[:end], steps) for end in range(len(path) + 1))), ())
             if is_around or found:
                 where = f" ({'.'.join(found)})" if found else ""
@@ -130,11 +135,50 @@ class Masks:
 
     def is_masked(self, path: Keys, start: int = 0) -> bool:
         """Return whether the value at a path is replaced, as it or one of its keys from `start` on ends a mask."""
+        found = self._note(path, start)
+        self.counts.update(found[:1])
+        return bool(found)
+
+    @property
+    def has_unmatched(self) -> bool:
+        """Whether a mask has matched no key yet."""
+        return len(self._matched) < len(self._masks)
+
+    def unmatched(self) -> Iterator[tuple[str, str]]:
+        """Yield each mask that has matched no key, with the reason in words."""
         for mask, steps in self._masks.items():
-            if any(_ends(path[:end], steps) for end in range(start + 1, len(path) + 1)):
-                self.counts[mask] += 1
-                return True
-        return False
+            if mask not in self._matched:
+                known = {path[-len(steps) :] for path in self._paths if len(path) >= len(steps)}
+                usable = [".".join(path) for path in known if _AROUND.isdisjoint(path)]
+                near = suggestion(mask, usable)
+                if not near and any(_ends(path, steps[1:]) for path in self._paths if len(steps) > 1):
+                    near = f"; did you mean {mask.partition('.')[2]!r}? Leave the tool out"
+                yield mask, f"no run has {'this key' if len(steps) == 1 else 'these keys'}{near}"
+
+    def look(self, value: Any, path: Keys) -> None:
+        """Look for the keys of masks in a value that is replaced as a whole, or in which there are none."""
+        pending = [(value, path)] if self.has_unmatched else []
+        while pending:
+            value, path = pending.pop()
+            path = path[-self._longest :]
+            if isinstance(value, str):
+                value = parsed_text(value)
+            if isinstance(value, dict):
+                inner = [(item, path + _keys_of(key)) for key, item in value.items()]
+                for _, below in inner:
+                    self._note(below, len(path))
+                pending += inner
+            elif isinstance(value, list):
+                pending += [(item, path) for item in value]
+
+    def _note(self, path: Keys, start: int) -> list[str]:
+        """Return the masks of which a key of a path, from `start` on, is the end, and keep the path."""
+        ends = [path[:end] for end in range(start + 1, len(path) + 1)]
+        if self.has_unmatched and len(self._paths) < _PATHS_KEPT:
+            self._paths.update(dict.fromkeys(each[-self._longest :] for each in ends))
+        found = [mask for mask, steps in self._masks.items() if any(_ends(each, steps) for each in ends)]
+        self._matched.update(found)
+        return found
 
     def below(self, path: Keys, key: str) -> tuple[Keys, bool]:
         """Return the path of a key below a path, and whether the value there is replaced."""
@@ -162,6 +206,8 @@ class Masks:
         masked = {}
         for key, item in value.items():
             inner, is_masked = self.below(path, key)
+            if is_masked:
+                self.look(item, inner)
             masked[key] = self.mark(item) if is_masked else self.value(item, inner)
         return masked
 
@@ -175,6 +221,7 @@ class Masks:
         has_keys = any(all(step.is_in(bare) for step in rest) for _, rest in self._rests(path))
         is_input = bool(text) and not self._named and _is_input(path)
         if not is_input and not has_keys:
+            self.look(text, path)
             return text
         parsed = parsed_text(text)
         if isinstance(parsed, (dict, list, str)):
@@ -191,11 +238,10 @@ class Masks:
         """Return whether a text that cannot be parsed, also given without escapes, is replaced as a whole."""
         if _ONE_WORD.fullmatch(text) or is_name(path):
             return False
-        for mask, rest in self._rests(path):
-            if all(step.is_before_a_value(bare) for step in rest):
-                self.counts[mask] += 1
-                return True
-        return False
+        found = [mask for mask, rest in self._rests(path) if all(step.is_before_a_value(bare) for step in rest)]
+        self._matched.update(found)
+        self.counts.update(found[:1])
+        return bool(found)
 
     def _rests(self, path: Keys) -> Iterable[tuple[str, Sequence[_Step]]]:
         """Yield the steps of each mask that may follow in a text at this path."""
