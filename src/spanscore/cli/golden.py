@@ -20,6 +20,7 @@ from spanscore.model import NOT_RECORDED, Trajectory
 from spanscore.reports.cases import CASE_KEYS, Cases, case_of
 from spanscore.runs import offline
 from spanscore.runs.golden_rows import Row, golden_rows, updated
+from spanscore.trajectories.masked import has_mark
 
 
 def define(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
         runs = [report.trajectory for report in offline.score(recording, config, pipeline)]
     key = arguments.key or next((each for each in CASE_KEYS if any(each in run.attributes for run in runs)), None)
     known_runs = [run for run in runs if run.unread is None and not run.completeness.is_part]
-    usable = [(case, run) for run in known_runs if (case := case_of(run, key))] if key else []
+    usable = [(case, run) for run in known_runs if (case := case_of(run, key)) and not has_mark(case)] if key else []
     problems = [*problems_of(recording), *(f"{file}: holds no span" for file in recording.empty_files())]
     problems += _left_out(runs, key)
     if (untold := _untold(arguments.key, runs, [run for _, run in usable])) is not None:
@@ -112,6 +113,8 @@ def _left_out(runs: Sequence[Trajectory], key: str | None) -> Iterator[str]:
         elif key is None or case_of(run, key) is None:
             wanted = f"no {key!r}" if key else f"none of {', '.join(CASE_KEYS)}; --key names another attribute"
             lines.append(f"{named(run)} has no row: it has {wanted}")
+        elif has_mark(case_of(run, key)):
+            lines.append(f"{named(run)} has no row: {key!r} repeats a masked value; --key names another attribute")
     return left_out(lines, "without a row", runs)
 
 

@@ -37,6 +37,7 @@ from spanscore.reports.cases import CASE_KEYS, Cases, case_of
 from spanscore.runs import offline
 from spanscore.runs.learn import FalseAlarms, Learned, false_alarms, learned
 from spanscore.runs.repeats import wilson_interval
+from spanscore.trajectories.masked import has_mark
 
 _BEGINNING: Final = "# Learned by spanscore"
 _MATCHED_BY: Final = ("gen_ai.agent.name", "service.name", "span.name")
@@ -139,7 +140,7 @@ def _left_out(runs: Sequence[Trajectory]) -> Iterator[str]:
 def _by_case(runs: Sequence[Trajectory], cases: Cases) -> list[_RunGroup]:
     by_key: dict[str, list[Trajectory]] = {}
     for each in runs:
-        if named := cases.key_of(each):
+        if (named := cases.key_of(each)) and not has_mark(case_of(each, named)):
             by_key.setdefault(named, []).append(each)
     return [
         group

@@ -1,6 +1,7 @@
 """Reports with masked values: runs are evaluated with all values, and shown with marks in place of the masked ones.
 
-A text that repeats a masked value of the run, such as the error of a tool, becomes a mark as a whole. A score that is
+A text that repeats a masked value of the run, such as the error of a tool or the id of a conversation, becomes a mark
+as a whole. A score that is
 about a masked value has the words without content.
 """
 
@@ -32,6 +33,8 @@ _DEEPEST: Final = 100
 """A value that is nested deeper is masked as a whole."""
 _STEP: Final = re.compile(r'\.?([^\W\d]\w*|\d+)|\[("(?:[^"\\]|\\.)*")\]')
 """A step of a path as deviations write it."""
+_NAMES_A_CASE: Final = re.compile(r"test\..*|.*(?:\b|_)id|.*Id")
+"""Attributes of cases, sessions and users: people put values into these."""
 _RULES: Final = frozenset({"schema", "provenance"})
 """The kinds of deviations that expect a rule and no value."""
 _ARGUMENTS: Final[Keys] = ("arguments",)
@@ -66,6 +69,7 @@ class _MaskedRun:
         self._is_changed: Final = masked != calls
         self.changes: Final[Mapping[str, Any]] = {
             **masked,
+            "conversation_id": self._unrepeated(run.conversation_id),
             "attributes": Later(self._masked_attributes),
             "user_text": LaterList(lambda: [*map(self._text, run.user_text)]),
             "system_text": LaterList(lambda: [*map(self._text, run.system_text)]),
@@ -104,7 +108,7 @@ class _MaskedRun:
             if is_masked:
                 self._masks.look(plain, path)
             hidden = self._masks.mark(plain) if is_masked else self._by_path(plain, path)
-            if not is_name(path):
+            if not is_name(path) or _NAMES_A_CASE.fullmatch(key):
                 hidden = self._unrepeated(hidden)
             found[key] = value if hidden == plain else hidden
         return found
