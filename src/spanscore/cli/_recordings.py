@@ -125,9 +125,10 @@ def define_mask(parser: argparse.ArgumentParser) -> None:
         "--mask",
         action="append",
         default=[],
-        metavar="KEYS",
-        help="write a mark in place of each value with these keys, the end of a path in arguments or results: email, "
-        "card.number, '*_token'; checks that need the value are skipped; repeatable",
+        metavar="KEY",
+        help="write a mark in place of each value with this key in arguments or results: email, card.number, "
+        "'*_token'; checks of the call's other arguments are skipped, too; if a mask matches nothing, FILE is not "
+        "written, and the exit status is 1; repeatable",
     )
 
 
@@ -142,6 +143,9 @@ def tell_of_masked(masked: MaskedRequests | None, writer: RecordingWriter) -> bo
     if unmatched:
         where = f"; the recording is in {writer.kept}, without this mask" if writer.kept else ""
         print(f"{writer.path} is not written, as a mask matched nothing{where}", file=sys.stderr)
+    elif writer.path.is_file() and (count := masked.repeats(writer.path)):
+        where = f"{plural(count, 'place')} or more without these keys, such as prompts and ids"
+        print(f"{writer.path}: masked values are still in {where}", file=sys.stderr)
     return bool(unmatched)
 
 

@@ -34,9 +34,9 @@ def define(parser: argparse.ArgumentParser) -> None:
     """Add the description and the options of the command."""
     parser.description = (
         "Download traces from Jaeger (API v3) or Tempo and write them to a recording, which every command reads. The "
-        "file is written when all answers have arrived. Exit status: 0 all traces were found, 1 a trace was not found "
-        "or spans of it were refused, 2 usage, or the server cannot be reached or its answer is no trace; the file "
-        "then stays as it was."
+        "file is written when all answers have arrived. Exit status: 0 all traces were found, 1 a trace was not found, "
+        "spans of it were refused, or a mask matched nothing, 2 usage, or the server cannot be reached or its answer "
+        "is no trace; the file then stays as it was."
     )
     parser.add_argument(
         "url", type=base_url, metavar="URL", help="where Jaeger's page or Tempo answers: http://localhost:16686"

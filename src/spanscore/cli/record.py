@@ -38,7 +38,7 @@ _PROMPT: Final = {"OTEL_BSP_SCHEDULE_DELAY": "200", "OTEL_BLRP_SCHEDULE_DELAY": 
 def define(parser: argparse.ArgumentParser) -> None:
     """Add the description and the options of the command."""
     endings = ", ".join((*JSON_SUFFIXES, *PROTOBUF_SUFFIXES))
-    parser.usage = "spanscore record -o FILE [--append] [--mask KEYS]... [-- COMMAND [ARGUMENT...]]"
+    parser.usage = "spanscore record -o FILE [--append] [--mask KEY]... [-- COMMAND [ARGUMENT...]]"
     parser.description = (
         "Receive OTLP over gRPC and HTTP on free ports of this machine, and write spans and logs down as they "
         "come. With a command: run it with OTEL_EXPORTER_OTLP_ENDPOINT and _PROTOCOL set, wait for its last spans, "

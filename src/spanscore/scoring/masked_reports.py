@@ -18,7 +18,7 @@ from spanscore.compare.differences import Described
 from spanscore.dialects import parsed_text
 from spanscore.model import NOT_RECORDED, Failed, Later, LaterList, Outcome, Report, Score, ToolCall
 from spanscore.model.outcomes import Told, Words
-from spanscore.trajectories.masks import Keys, Masks, is_name
+from spanscore.trajectories.masks import Keys, Masks, is_name, leaves
 
 WITHHELD: Final = "its message is not shown, as values of the run are masked"
 """The message of an evaluator that had an error: exceptions quote values."""
@@ -212,7 +212,7 @@ def _hidden(value: Any, masked: Any) -> Iterator[str]:
     elif isinstance(value, str) and isinstance(parsed := parsed_text(value), (dict, list)) and not _is_deep(parsed):
         yield from _hidden(parsed, parsed_text(str(masked)))
     else:
-        for text in _leaves(value):
+        for text in leaves(value):
             if len(text) >= _SHORTEST:
                 yield text
                 yield json.dumps(text)[1:-1]
@@ -230,16 +230,6 @@ def _is_deep(value: Any) -> bool:
         if not level:
             return False
     return True
-
-
-def _leaves(value: Any) -> Iterator[str]:
-    pending = [value]
-    while pending:
-        each = pending.pop()
-        if isinstance(each, (dict, list)):
-            pending += each.values() if isinstance(each, dict) else each
-        elif isinstance(each, (str, int, float)) and not isinstance(each, bool):
-            yield str(each)
 
 
 def _plain(value: Any) -> Any:

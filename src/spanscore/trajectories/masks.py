@@ -27,6 +27,10 @@ Keys: TypeAlias = tuple[str, ...]
 _DIGEST_BYTES: Final = 6
 _FEWEST_LETTERS: Final = 2
 _PATHS_KEPT: Final = 10_000
+_TEXTS_KEPT: Final = 1_000
+_SHORTEST_KEPT: Final = 4
+"""Shorter texts and numbers stand in every recording."""
+_LONGEST_KEPT: Final = 100
 _WILD: Final = re.compile(r"[*?]+")
 _OF_OTHER_PATHS: Final = re.compile(r"[,$\[(]")
 """Characters of lists, JSONPath and calls, which are in no key that a mask could mean."""
@@ -116,6 +120,8 @@ class Masks:
         self._masks: Final = {mask: _steps(mask) for mask in masks}
         self.counts: Final = Counter[str](dict.fromkeys(masks, 0))
         """The number of values and texts that each mask has replaced."""
+        self.replaced: Final[dict[str, None]] = {}
+        """Values and texts that were replaced where arguments have no names, in recordings; of many the first."""
         self._longest: Final = max(map(len, self._masks.values()))
         self._matched: Final[set[str]] = set()
         self._paths: Final[dict[Keys, None]] = {}
@@ -213,6 +219,10 @@ class Masks:
 
     def mark(self, value: Any) -> Any:
         """Return the mark of a value: an object in place of an object, so that a schema stays one, else a text."""
+        if not self._named:
+            for text in leaves(value):
+                if _SHORTEST_KEPT <= len(text) <= _LONGEST_KEPT and len(self.replaced) < _TEXTS_KEPT:
+                    self.replaced[text] = None
         mark = self._mark(VALUE, value)
         return {mark: True} if isinstance(value, dict) else mark
 
@@ -280,6 +290,17 @@ def _ends(path: Keys, steps: Sequence[_Step]) -> bool:
     if len(path) < len(steps):
         return False
     return all(step.matches(key) for step, key in zip(reversed(steps), reversed(path), strict=False))
+
+
+def leaves(value: Any) -> Iterator[str]:
+    """Yield the texts and numbers in a value, as texts."""
+    pending = [value]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, (dict, list)):
+            pending += each.values() if isinstance(each, dict) else each
+        elif isinstance(each, (str, int, float)) and not isinstance(each, bool):
+            yield str(each)
 
 
 def is_unnamed(item: Any, path: Keys) -> bool:
