@@ -21,6 +21,7 @@ from spanscore.errors import InputError
 from spanscore.messages.nearest import suggestion
 from spanscore.model import NOT_RECORDED
 from spanscore.trajectories.masked import TEXT, VALUE
+from spanscore.trajectories.message_keys import AROUND, ENVELOPES
 
 Keys: TypeAlias = tuple[str, ...]
 
@@ -51,38 +52,6 @@ _BY_PLACE: Final = "args"
 _KEYS_OF_A_MESSAGE: Final = frozenset({"role", "content", "parts", "type", "lc"})
 _NAME: Final = re.compile(r"(?:.*_)?(?:name|id|type|model)|.*[a-z](?:Name|Id|Type)")
 """Keys of names, which stay although they may be several words: without its name, a call is another one."""
-
-_ENVELOPES: Final = frozenset(
-    "arguments args input inputs kwargs output outputs parameters params result results tool_input".split()  # noqa: SIM905 - as a list it would be a page long
-)
-_KEYS_OF_MESSAGES: Final = frozenset(
-    """
-    action actions additional_kwargs additionalProperties agent agent_call agent_handoff agent_name agent_run agents
-    allOf answer answers anyOf approvals approved args arguments block block_type blocks body cache_read
-    cache_write call call_id call_tool callbacks callId calls chatId choices client_tool_call code completion
-    completion_tokens config const content contents conversation_id conversationId data decision defs description
-    dispatch_tool_call enum error error_code error_type errorType event events exception final_result finish_reason
-    finish_type finishReason format function function_args function_call function_call_output function_call_result
-    function_calls function_name function_tools functionCall functionResponse functions gen_ai generation
-    generations goto group_id history id ids input input_schema input_str input_text input_tokens inputs inputSchema
-    inputTokens interrupt interruptResponse is_error isError items json json_schema kind kwargs langgraph_node lc
-    lc_agent_name llm_request maximum maxLength mcp__ mcp_server mcp_server_name mcp_tool mcp_tool_call
-    mcp_tool_name message messages meta metadata minimum minLength model model_request_parameters model_step name
-    names oneOf operation options origin outcome output output_tokens output_tools output_truncated outputs
-    outputTokens parameters parameters_json_schema params part part_kind parts pattern pending_span preToolUse
-    prompt prompt_tokens properties provider provider_tool_call raw_output reason ref replies request request_data
-    required response response_data responseParts responses result results resultType resume resumeData role
-    schedule_tool_calls schema service session session_id sessionId signature span span_type state status
-    stop_reason structuredContent subagent_type success suspended system system_instruction systemInstruction target
-    text thread thread_id threadId tokens tool tool_arguments tool_call tool_call_id tool_call_response
-    tool_call_result tool_calls tool_decision tool_deferred tool_failure_detected tool_id tool_input tool_kwargs
-    tool_name tool_namespace tool_output tool_parameters tool_request tool_response tool_result tool_use tool_use_id
-    toolCall toolCallId toolCalls toolInput toolName toolRequest toolRequests toolResponse toolResult tools toolUse
-    toolUseId type update usage user_prompt value values version workflow
-    """.split()  # noqa: SIM905 - as above
-)
-"""The keys around calls in messages of models, and of JSON Schema."""
-_AROUND: Final = _KEYS_OF_MESSAGES | _ENVELOPES
 
 
 class _Step(NamedTuple):
@@ -129,7 +98,7 @@ class Masks:
         paths = [_keys_of(attribute.removesuffix("*")) for attribute in sorted(read)]
         for mask, steps in self._masks.items():
             outer = steps[-2].pattern if len(steps) > 1 else ""
-            is_around = any(map(steps[-1].matches, _AROUND)) and (not outer or is_glob(outer) or outer in _AROUND)
+            is_around = any(map(steps[-1].matches, AROUND)) and (not outer or is_glob(outer) or outer in AROUND)
             found = next((path for path in paths if any(_ends(path[:end], steps) for end in range(len(path) + 1))), ())
             if is_around or found:
                 where = f" ({'.'.join(found)})" if found else ""
@@ -155,7 +124,7 @@ class Masks:
         for mask, steps in self._masks.items():
             if mask not in self._matched:
                 known = {path[-len(steps) :] for path in self._paths if len(path) >= len(steps)}
-                usable = [".".join(path) for path in known if _AROUND.isdisjoint(path)]
+                usable = [".".join(path) for path in known if AROUND.isdisjoint(path)]
                 near = suggestion(mask, usable)
                 if not near and any(_ends(path, steps[1:]) for path in self._paths if len(steps) > 1):
                     near = f"; did you mean {mask.partition('.')[2]!r}? Leave the tool out"
@@ -280,7 +249,7 @@ def _steps(mask: str) -> Sequence[_Step]:
             f"mask {mask!r} must end in a key with at least {_FEWEST_LETTERS} letters, and have no index of a list"
         )
         raise InputError(message)
-    if path[0] in _ENVELOPES:
+    if path[0] in ENVELOPES:
         message = f"mask {mask!r} must begin inside arguments or results: leave out {path[0]!r}"
         raise InputError(message)
     return [_Step(step, glob_matcher(step)) for step in path]
