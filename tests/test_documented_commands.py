@@ -232,9 +232,11 @@ def _runs_an_agent(script: str, directory: Path) -> None:
 
 def _records(script: str, directory: Path) -> None:
     status, told, complained = finished(script, directory)
-    assert (0, "") == (status, told), complained
-    assert "runs.jsonl: 1 trace with 0 tool calls" in complained.splitlines()
-    assert script.count("--mask") == complained.count("no value has these keys")
+    masks = script.count("--mask")  # of an agent without a call, which have no key
+    assert (1 if masks else 0, "") == (status, told), complained
+    part = ".part" if masks else ""
+    assert f"runs.jsonl{part}: 1 trace with 0 tool calls" in complained.splitlines()
+    assert masks == complained.count("no run has")
 
 
 def _explains(script: str, directory: Path) -> None:

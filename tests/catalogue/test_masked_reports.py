@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from pyarrow.parquet import read_table
 
 import spanscore as package
 from catalogue.test_redaction import CALLS, CANARY, PARAMETERS, Stumbles
@@ -299,6 +300,47 @@ def test_files_that_are_made_from_runs_hold_no_masked_value(recording: Path, con
     by_golden = {"golden": {"type": "expected_trajectory", "other_calls": "forbid", "expected_from": dataset}}
     assert {"pass"} == {each.verdict for each in package.score(recording, {"evaluators": by_golden})}
     assert {"pass"} == {each.verdict for each in package.score(recording, learned)}
+
+
+def test_ids_that_repeat_a_masked_value(config: Path, tmp_path: Path) -> None:
+    """Conversations stay apart by their marks. A case is a name for later runs: a mark names none of these."""
+    recording = tmp_path / "runs.jsonl"
+    lines = [to_json(request_of(*spans(number))) for number in (1, 2, 3)]
+    lines = [line.replace(b'"c-1"', b'"c-2"').replace(b'"c-', f'"{CANARY}-'.encode()) for line in lines]
+    recording.write_bytes(b"\n".join(line.replace(b'"case-', f'"case-{CANARY}-'.encode()) for line in lines))
+    for name in ("html", "json", "junit", "markdown", "results"):
+        path = tmp_path / f"{name}.parquet"
+        spanscore("score", recording, "--config", config, f"--{name}", path)
+        told = path.read_bytes() if name != "results" else repr(read_table(path).to_pylist()).encode()
+        assert (True, False) == (b"[masked value" in told, CANARY.encode() in told), name
+        assert SHOWN.encode() in told or name not in {"json", "results"}
+    reports = package.score(recording, config)
+    ids = [report.trajectory.conversation_id for report in reports if report.conversation is None]
+    assert [2, 3] == [len(set(ids)), len(ids)]
+    golden = tmp_path / "golden.jsonl"
+    made = spanscore("golden", recording, "--config", config, "-o", golden)
+    assert (1, False) == (made.returncode, golden.exists())
+    assert "has no row: 'test.case.id' repeats a masked value; --key names another attribute" in made.stderr
+    learned = spanscore("learn", recording, "--config", config, "-o", tmp_path / "learned.yaml", "--by", "case")
+    assert "3 runs of no case left out" in learned.stderr
+
+
+def test_a_mask_without_a_value_is_reported(recording: Path, config: Path, tmp_path: Path) -> None:
+    """By each command that writes or shows runs. A key within a masked value, or of an attribute, is there."""
+    masks = ["emial", "email", "email.is", "user.email", "mail.other"]
+    config.write_text(json.dumps({**DOORS, "content": {"mask": masks}}))
+    told = [
+        "content.mask 'emial': no run has this key; did you mean 'email'?",
+        "content.mask 'mail.other': no run has these keys; did you mean 'other'? Leave the tool out",
+    ]
+    for command in (
+        ["score"],
+        ["explain"],
+        ["golden", "-o", tmp_path / "a.jsonl"],
+        ["learn", "-o", tmp_path / "a.yaml"],
+    ):
+        ended = spanscore(*command, recording, "--config", config)
+        assert told == [line for line in ended.stderr.splitlines() if "content.mask" in line]
 
 
 def test_lines_of_json_are_expectations(recording: Path, config: Path, tmp_path: Path) -> None:

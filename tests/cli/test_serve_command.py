@@ -54,8 +54,9 @@ def test_a_signal_ends_it_when_all_is_scored(path: Path, number: signal.Signals)
 
 def test_a_signal_leaves_what_is_not_due_for_the_next_start(path: Path) -> None:
     """It is not printed, and the log says how many traces wait on disk."""
-    path.write_text(f"{CONFIGURATION}storage: {{directory: state}}\n")
+    path.write_text(f"{CONFIGURATION}storage: {{directory: state}}\ncontent: {{mask: [email]}}\n")
     with serve("--config", path) as command:
+        command.wait_for(r"storage +\S*state \(values are not masked there\)$")
         url = command.wait_for(r"TRACES_ENDPOINT=(\S+)")[1]
         request = urllib.request.Request(url, ONE, {"Content-Type": "application/x-protobuf"})
         urllib.request.urlopen(request, timeout=DEADLINE_S).close()

@@ -6,6 +6,7 @@ import gzip
 import json
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,14 +19,16 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 import spanscore
 from dialects.spans import built_in_log_names, built_in_reader
 from examples import at_most
-from receivers.otlp_requests import CORPUS, CORPUS_NAMES, as_message
+from receivers.otlp_requests import CORPUS, CORPUS_NAMES, as_message, request_of, simple_span
+from receivers.otlp_requests import texts as attributes_of
 from spanscore.config.parts import masked_requests
 from spanscore.errors import InputError
 from spanscore.model import NOT_RECORDED, CloseReason, Score, Skipped, Trace, Trajectory
 from spanscore.recordings.in_memory import RequestsInMemory
 from spanscore.recordings.masked_requests import MaskedRequests
-from spanscore.recordings.writer import ProtobufRequest
+from spanscore.recordings.writer import ProtobufRequest, RecordingWriter
 from spanscore.runs.golden_rows import golden_rows
+from spanscore.trajectories.masks import Masks
 from spanscore.trajectories.trajectory import trajectories
 
 SECRET = "jane-0815"
@@ -188,7 +191,11 @@ def test_the_key_may_be_that_of_the_attribute(key: str) -> None:
         ("tool.name", "'customer.name'"),
         ("*.id", "'customer.name'"),
         ("arguments.email", "leave out 'arguments'"),
-        ("a..b", "keys joined by dots"),
+        ("a..b", "such as 'card.number'"),
+        ("order_id, email", "such as 'email'"),
+        ("$.order_id", "such as 'card.number'"),
+        ("items[0].id", "such as 'card.number'"),
+        ("refund(id)", "such as 'card.number'"),
         ("items.0", "no index"),
         ("customer.*", "at least 2 letters"),
     ],
@@ -341,3 +348,15 @@ def test_a_golden_run_of_a_masked_recording() -> None:
     assert [{"case": "a", "steps": ["notify"], "tool_calls": [{"name": "notify", "arguments": None}]}] == golden_rows(
         "case", [("a", run)]
     )
+
+
+@pytest.mark.parametrize("name", ["runs.jsonl", "runs.jsonl.gz", "runs.pb"])
+def test_masked_values_that_are_still_there(name: str, tmp_path: Path) -> None:
+    """Texts without the key keep them; they are counted as whole words, and not in marks."""
+    requests = MaskedRequests(Masks(["order"], b"key"))
+    span = simple_span(
+        1, 1, attributes=attributes_of({"order": "R-1001", "asked": "refund R-1001, now", "other": "R-10012"})
+    )
+    with RecordingWriter(tmp_path / name, masked=requests) as writer:
+        writer.write("traces", request_of(span).SerializeToString())
+    assert 1 == requests.repeats(tmp_path / name)

@@ -110,6 +110,9 @@ def test_saved_with_a_mask(providers: dict[str, Any], tmp_path: Path) -> None:
     assert [{"email": "jane"}] == [call.arguments for run in runs.trajectories for call in run.calls]
     with pytest.raises(spanscore.InputError, match=r"customer\.name"):
         runs.save(tmp_path / "runs.jsonl", mask=["name"])
+    with pytest.raises(spanscore.InputError, match="mask 'emial': no run has this key; did you mean 'email'"):
+        runs.save(tmp_path / "other.jsonl", mask=["emial"])
+    assert ["runs.jsonl"] == [each.name for each in tmp_path.iterdir()]
 
 
 def test_scored_by_a_file_by_a_mapping_and_by_default(providers: dict[str, Any], tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ def greeting(addresses: Mapping[str, Sequence[Address]], config: Config, decoder
     pages = _url(addresses, PAGES)
     kafka = config.of(KafkaReceiver)
     stores = config.storage.durability != "none" and otlp is not None
+    unmasked = " (values are not masked there)" if config.content.mask else ""
     shown = {
         "OTLP over gRPC": grpc,
         "OTLP over HTTP": http and f"{http}{path}",
@@ -35,7 +36,7 @@ def greeting(addresses: Mapping[str, Sequence[Address]], config: Config, decoder
         "page": pages if page_shown(addresses, config) else None,
         "metrics": pages and f"{pages}/metrics",
         "decoder": (http or grpc) and decoder,
-        "storage": stores and (config.storage.directory or default_directory(os.environ)),
+        "storage": stores and f"{config.storage.directory or default_directory(os.environ)}{unmasked}",
     }
     lines = [f"spanscore {__version__} is ready"]
     lines += [f"  {name:<17}{text}" for name, text in shown.items() if text]

@@ -18,6 +18,8 @@ _ROWS_SHOWN: Final = 100
 _NAME_WIDTH: Final = 100
 _TEXT_WIDTH: Final = 200
 _ID: Final = "gen_ai.conversation.id"
+_MASKED: Final[frozenset[Lack]] = frozenset({"arguments", "results"})
+"""What a masked recording may lack, although it was recorded."""
 _VARYING: Final = re.compile(r"(?<!attribute )'[^']*'(?:, '[^']*')*|\d+")
 """Numbers, and quoted texts but names of attributes: left out of reasons, so that equal ones fold."""
 _HEADER: Final = ("agent", "instrumentation", "evaluator", "skipped", "missing or reason", "to get it")
@@ -101,7 +103,11 @@ class Lacked:
                 [" or ".join(self._keys)] if lack == "conversation id" else instrumentations.remedies(lack, run)
             )
         )
-        key = _Key(asked, skipped.lacks, text, ("content in the telemetry itself",) if elsewhere else tuple(remedies))
+        if elsewhere:
+            remedies = {"content in the telemetry itself": None}
+        elif run.completeness.masked and not _MASKED.isdisjoint(skipped.lacks):
+            remedies = {"masked: record without --mask": None}
+        key = _Key(asked, skipped.lacks, text, tuple(remedies))
         row = self._rows.setdefault(key, _SkippedRuns())
         row.skipped += 1
         for lack in skipped.lacks:

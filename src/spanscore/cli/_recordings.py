@@ -19,6 +19,7 @@ from spanscore.recordings.writer import RecordingWriter
 
 if TYPE_CHECKING:
     from spanscore.recordings.masked_requests import MaskedRequests
+    from spanscore.trajectories.masks import Masks
 
 _LINE_EVERY_S: Final = 10.0
 _LINES_SHOWN: Final = 20
@@ -124,17 +125,34 @@ def define_mask(parser: argparse.ArgumentParser) -> None:
         "--mask",
         action="append",
         default=[],
-        metavar="KEYS",
-        help="write a mark in place of each value with these keys, the end of a path in arguments or results: email, "
-        "card.number, '*_token'; checks that need the value are skipped; repeatable",
+        metavar="KEY",
+        help="write a mark in place of each value with this key in arguments or results: email, card.number, "
+        "'*_token'; checks of the call's other arguments are skipped, too; if a mask matches nothing, FILE is not "
+        "written, and the exit status is 1; repeatable",
     )
 
 
-def tell_of_masked(masked: MaskedRequests | None) -> None:
-    """Print how many values each mask has replaced."""
-    for mask, count in () if masked is None else masked.counts.items():
-        told = f"{plural(count, 'value')} masked" if count else "no value has these keys"
+def tell_of_masked(masked: MaskedRequests | None, writer: RecordingWriter) -> bool:
+    """Print how many values each mask has replaced, and return whether the recording was not written for one."""
+    if masked is None:
+        return False
+    unmatched = masked.unmatched
+    for mask, count in masked.counts.items():
+        told = unmatched.get(mask) or f"{plural(count, 'value')} masked"
         print(f"--mask {printable(mask)}: {told}", file=sys.stderr)
+    if unmatched:
+        where = f"; the recording is in {writer.kept}, without this mask" if writer.kept else ""
+        print(f"{writer.path} is not written, as a mask matched nothing{where}", file=sys.stderr)
+    elif writer.path.is_file() and (count := masked.repeats(writer.path)):
+        where = f"{plural(count, 'place')} or more without these keys, such as prompts and ids"
+        print(f"{writer.path}: masked values are still in {where}", file=sys.stderr)
+    return bool(unmatched)
+
+
+def tell_of_unmatched(masks: Masks | None) -> None:
+    """Print which masks of the configuration matched no key of the runs."""
+    for mask, told in () if masks is None else masks.unmatched():
+        print(f"content.mask {printable(mask)!r}: {told}", file=sys.stderr)
 
 
 def named(run: Trajectory) -> str:

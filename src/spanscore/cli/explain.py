@@ -13,7 +13,7 @@ from typing import Final
 from spanscore.cli import FAILED, OK
 from spanscore.cli._lacked import Lacked
 from spanscore.cli._marked import marked_calls
-from spanscore.cli._recordings import passed_over, problems_of, reading
+from spanscore.cli._recordings import passed_over, problems_of, reading, tell_of_unmatched
 from spanscore.cli._selection import Selection, add_evaluators, add_filters, configured
 from spanscore.compare.differences import json_text
 from spanscore.config import parts as wiring
@@ -100,6 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
     told = problems or ([] if shown else ["nothing to explain: no trace was found"])
     for line in (*told, *passed_over(recording)):
         print(line, file=sys.stderr)
+    tell_of_unmatched(pipeline.masks)
     return FAILED if problems or not shown else OK
 
 

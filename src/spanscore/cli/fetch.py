@@ -34,9 +34,9 @@ def define(parser: argparse.ArgumentParser) -> None:
     """Add the description and the options of the command."""
     parser.description = (
         "Download traces from Jaeger (API v3) or Tempo and write them to a recording, which every command reads. The "
-        "file is written when all answers have arrived. Exit status: 0 all traces were found, 1 a trace was not found "
-        "or spans of it were refused, 2 usage, or the server cannot be reached or its answer is no trace; the file "
-        "then stays as it was."
+        "file is written when all answers have arrived. Exit status: 0 all traces were found, 1 a trace was not found, "
+        "spans of it were refused, or a mask matched nothing, 2 usage, or the server cannot be reached or its answer "
+        "is no trace; the file then stays as it was."
     )
     parser.add_argument(
         "url", type=base_url, metavar="URL", help="where Jaeger's page or Tempo answers: http://localhost:16686"
@@ -65,8 +65,8 @@ def run(arguments: argparse.Namespace, *, limit_s: float = _LIMIT_S) -> int:
         found = {trace: each for trace, each in answers.items() if each is not None}
         for each in found.values():
             writer.write("traces", each.body)
-    tell_of_masked(masked)
-    if found:
+    is_unmasked = bool(found) and tell_of_masked(masked, writer)
+    if found and not is_unmasked:
         print(f"{writer.path}: {plural(len(found), 'trace')}")
     missing = [trace for trace in answers if trace not in found]
     refused = [f"{trace}: {each.told('span')}" for trace, answer in found.items() for each in answer.refused]
@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace, *, limit_s: float = _LIMIT_S) -> int:
         print(f"{arguments.url} has no trace {trace}", file=sys.stderr)
     for line in refused:
         print(line, file=sys.stderr)
-    return FAILED if missing or refused else OK
+    return FAILED if missing or refused or is_unmasked else OK
 
 
 def _fetched(base: str, trace: str, limit_s: float) -> Converted | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from spanscore.cli import FAILED, OK
 from spanscore.cli._parser import path_ending
-from spanscore.cli._recordings import left_out, named, passed_over, problems_of, reading
+from spanscore.cli._recordings import left_out, named, passed_over, problems_of, reading, tell_of_unmatched
 from spanscore.cli._selection import add_reading, reading_configured
 from spanscore.cli._written_files import check_apart, replace_text
 from spanscore.config import parts as wiring
@@ -20,6 +20,7 @@ from spanscore.model import NOT_RECORDED, Trajectory
 from spanscore.reports.cases import CASE_KEYS, Cases, case_of
 from spanscore.runs import offline
 from spanscore.runs.golden_rows import Row, golden_rows, updated
+from spanscore.trajectories.masked import has_mark
 
 
 def define(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
         runs = [report.trajectory for report in offline.score(recording, config, pipeline)]
     key = arguments.key or next((each for each in CASE_KEYS if any(each in run.attributes for run in runs)), None)
     known_runs = [run for run in runs if run.unread is None and not run.completeness.is_part]
-    usable = [(case, run) for run in known_runs if (case := case_of(run, key))] if key else []
+    usable = [(case, run) for run in known_runs if (case := case_of(run, key)) and not has_mark(case)] if key else []
     problems = [*problems_of(recording), *(f"{file}: holds no span" for file in recording.empty_files())]
     problems += _left_out(runs, key)
     if (untold := _untold(arguments.key, runs, [run for _, run in usable])) is not None:
@@ -87,6 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
         problems.append(f"nothing was written to {arguments.output}: there is no run of a known case")
     for line in (*problems, *passed_over(recording)):
         print(line, file=sys.stderr)
+    tell_of_unmatched(pipeline.masks)
     return FAILED if problems else OK
 
 
@@ -111,6 +113,8 @@ def _left_out(runs: Sequence[Trajectory], key: str | None) -> Iterator[str]:
         elif key is None or case_of(run, key) is None:
             wanted = f"no {key!r}" if key else f"none of {', '.join(CASE_KEYS)}; --key names another attribute"
             lines.append(f"{named(run)} has no row: it has {wanted}")
+        elif has_mark(case_of(run, key)):
+            lines.append(f"{named(run)} has no row: {key!r} repeats a masked value; --key names another attribute")
     return left_out(lines, "without a row", runs)
 
 
@@ -120,7 +124,8 @@ def _remarks(runs: Sequence[Trajectory]) -> Iterator[str]:
     if failed := sum(call.error is not None for call in calls):
         yield f"{failed} of {plural(len(calls), 'call')} failed, and are expected all the same"
     if unrecorded := sum(call.arguments is NOT_RECORDED for call in calls):
-        yield f"the arguments of {unrecorded} of {plural(len(calls), 'call')} were not recorded, and may be any"
+        why = "masked, or not recorded" if any(run.completeness.masked for run in runs) else "not recorded"
+        yield f"the arguments of {unrecorded} of {plural(len(calls), 'call')} were {why}, and may be any"
     if idle := sum(not run.calls for run in runs):
         yield f"{idle} of {plural(len(runs), 'run')} called no tool, and are expected to call none"
 

@@ -23,6 +23,7 @@ from spanscore.cli._recordings import (
     problems_of,
     progress,
     reading,
+    tell_of_unmatched,
 )
 from spanscore.cli._selection import add_reading, reading_configured
 from spanscore.cli._written_files import replace_text
@@ -36,6 +37,7 @@ from spanscore.reports.cases import CASE_KEYS, Cases, case_of
 from spanscore.runs import offline
 from spanscore.runs.learn import FalseAlarms, Learned, false_alarms, learned
 from spanscore.runs.repeats import wilson_interval
+from spanscore.trajectories.masked import has_mark
 
 _BEGINNING: Final = "# Learned by spanscore"
 _MATCHED_BY: Final = ("gen_ai.agent.name", "service.name", "span.name")
@@ -107,6 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
         problems.append(f"nothing was written to {arguments.output}: there is no run to learn from")
     for line in [*other_signals(recording), *passed_over(recording)]:
         print(line, file=sys.stderr)
+    tell_of_unmatched(pipeline.masks)
     for problem in problems:
         print(problem, file=sys.stderr)
     return FAILED if problems else OK
@@ -137,7 +140,7 @@ def _left_out(runs: Sequence[Trajectory]) -> Iterator[str]:
 def _by_case(runs: Sequence[Trajectory], cases: Cases) -> list[_RunGroup]:
     by_key: dict[str, list[Trajectory]] = {}
     for each in runs:
-        if named := cases.key_of(each):
+        if (named := cases.key_of(each)) and not has_mark(case_of(each, named)):
             by_key.setdefault(named, []).append(each)
     return [
         group

@@ -38,7 +38,7 @@ _PROMPT: Final = {"OTEL_BSP_SCHEDULE_DELAY": "200", "OTEL_BLRP_SCHEDULE_DELAY": 
 def define(parser: argparse.ArgumentParser) -> None:
     """Add the description and the options of the command."""
     endings = ", ".join((*JSON_SUFFIXES, *PROTOBUF_SUFFIXES))
-    parser.usage = "spanscore record -o FILE [--append] [--mask KEYS]... [-- COMMAND [ARGUMENT...]]"
+    parser.usage = "spanscore record -o FILE [--append] [--mask KEY]... [-- COMMAND [ARGUMENT...]]"
     parser.description = (
         "Receive OTLP over gRPC and HTTP on free ports of this machine, and write spans and logs down as they "
         "come. With a command: run it with OTEL_EXPORTER_OTLP_ENDPOINT and _PROTOCOL set, wait for its last spans, "
@@ -68,8 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
     with RecordingWriter(arguments.output, append=arguments.append, masked=masked) as writer:
         tell_of_left_behind(writer)
         status = asyncio.run(_record(writer, arguments.command))
-    tell_of_masked(masked)
-    return status
+    is_unmasked = writer.written > 0 and tell_of_masked(masked, writer)
+    return status or (FAILED if is_unmasked else OK)
 
 
 async def _record(writer: RecordingWriter, command: Sequence[str]) -> int:
@@ -153,7 +153,9 @@ def _told(recorder: Recorder, writer: RecordingWriter, failure: OSError | None) 
     if not writer.written:
         return ["no spans or logs were received: does the program export OTLP?", *_hints()]
     seen = recorder.seen
-    lines = [f"{writer.path}: {plural(len(seen.calls), 'trace')} with {plural(seen.tool_calls, 'tool call')}"]
+    lines = [
+        f"{writer.kept or writer.path}: {plural(len(seen.calls), 'trace')} with {plural(seen.tool_calls, 'tool call')}"
+    ]
     if seen.unrecognised:
         lines.append(f"and {plural(len(seen.unrecognised), 'trace')} without a span of a known instrumentation")
     return lines

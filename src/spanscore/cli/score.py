@@ -11,7 +11,7 @@ from typing import Final
 from spanscore import config as configuration
 from spanscore.cli import FAILED, OK
 from spanscore.cli._parser import number
-from spanscore.cli._recordings import other_signals, passed_over, problems_of, reading
+from spanscore.cli._recordings import other_signals, passed_over, problems_of, reading, tell_of_unmatched
 from spanscore.cli._repeated_cases import RepeatedCases
 from spanscore.cli._report_writers import add_outputs, opened_outputs
 from spanscore.cli._selection import Selection, add_evaluators, add_filters, configured
@@ -130,6 +130,7 @@ def run(arguments: argparse.Namespace) -> int:
             output.finish(summary)
     for line in (*summary.problems, *passed_over(recording)):
         print(line, file=sys.stderr)
+    tell_of_unmatched(pipeline.masks)
     return _status(arguments, summary)
 
 

@@ -105,8 +105,9 @@ class Content(Section):
     """The content of arguments and results that is written or shown."""
 
     mask: tuple[Text, ...] = Field(default=(), examples=[["email", "card.number", "*_token"]])
-    """Write and show a mark in place of each value with these keys, the end of a path in arguments or results.
-    Evaluators see the values. The storage and forwarded spans have them, too."""
+    """Write and show a mark in place of each value with these keys in arguments or results: `card.number` is each path
+    that ends in it, without the tool's name and positions in lists. Evaluators see the values. The storage and
+    forwarded spans have them, too."""
 
 
 class Telemetry(Section):

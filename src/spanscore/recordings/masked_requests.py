@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final, Literal
 
+import re2  # type: ignore[import-untyped]  # has no type information
 from google.protobuf.message import Message
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -13,6 +16,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 from spanscore.trajectories.masked import RESOURCE_KEY
 from spanscore.trajectories.masks import Keys, Masks, is_unnamed
+
+_MOST_MEMORY: Final = 1 << 26
+"""Bytes of the automaton that looks for masked values."""
 
 
 class MaskedRequests:
@@ -29,6 +35,27 @@ class MaskedRequests:
     def counts(self) -> Mapping[str, int]:
         """The number of values and texts that each mask has replaced."""
         return self._masks.counts
+
+    @property
+    def unmatched(self) -> Mapping[str, str]:
+        """The masks that have matched no key so far, each with the reason in words."""
+        return dict(self._masks.unmatched())
+
+    def repeats(self, path: Path) -> int:
+        """Return how often masked values stand in a recording all the same, as whole words: some in other forms more.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        if not self._masks.replaced:
+            return 0
+        options = re2.Options()
+        options.encoding = re2.Options.Encoding.LATIN1
+        options.max_mem = _MOST_MEMORY
+        texts = b"|".join(re2.escape(text.encode(errors="replace")) for text in self._masks.replaced)
+        sought = re2.compile(rb"[^0-9A-Za-z_](?:" + texts + rb")[^0-9A-Za-z_]", options)
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            return sum(1 for line in file for _ in sought.finditer(line))
 
     def masked(self, signal: Literal["traces", "logs"], body: bytes) -> bytes:
         """Return a request without masked values, and without fields that are not known.
@@ -67,6 +94,7 @@ class MaskedRequests:
     def _attribute(self, attribute: KeyValue, path: Keys) -> None:
         inner, is_masked = self._masks.below(path, attribute.key)
         if is_masked:
+            self._masks.look(_plain(attribute.value), inner)
             self._replace(attribute.value)
         else:
             self._value(attribute.value, inner)

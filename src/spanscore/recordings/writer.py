@@ -46,7 +46,8 @@ class RecordingWriter:
 
     The requests go to a file beside the one at the path, with `.part` behind its name. It is itself a recording, which
     has each request when `write` returns. `close` has it take the place of the one at the path. If there was no
-    request, the one at the path stays; if a request could not be written, it stays, too, and so does the `.part`.
+    request, the one at the path stays; if a request could not be written, or a mask matched no key, it stays, too, and
+    so does the `.part`.
     Devices and pipes are written in place.
 
     Args:
@@ -81,6 +82,7 @@ class RecordingWriter:
             message = f"cannot record to {str(path)!r}: {error.strerror}"
             raise InputError(message) from error
         self._is_file = stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)
+        self._begun = self._size()
         self.written: int = 0
         """Requests."""
 
@@ -129,13 +131,20 @@ class RecordingWriter:
     def close(self) -> None:
         """Move the written file to its path if all requests were written. A file without requests is removed.
 
+        If a mask matched no key, the file stays at the `.part`, and what was appended is removed again.
+
         Raises:
             OSError: it cannot be synced or moved.
         """
         if self._file.closed:
             return
+        is_unmasked = self.written > 0 and self._masked is not None and bool(self._masked.unmatched)
+        is_taken_back = is_unmasked and self._is_file and self._target is None
+        self._has_failed = self._has_failed or is_unmasked
         with self._file:
-            if not self.written and (self._is_new or self._target is not None):
+            if is_taken_back:
+                self._file.truncate(self._begun)
+            if (is_taken_back or not self.written) and (self._is_new or self._target is not None):
                 if not CAN_MOVE_OPEN:
                     self._file.close()
                 Path(self._file.name).unlink(missing_ok=True)

@@ -1,6 +1,7 @@
 """Reports with masked values: runs are evaluated with all values, and shown with marks in place of the masked ones.
 
-A text that repeats a masked value of the run, such as the error of a tool, becomes a mark as a whole. A score that is
+A text that repeats a masked value of the run, such as the error of a tool or the id of a conversation, becomes a mark
+as a whole. A score that is
 about a masked value has the words without content.
 """
 
@@ -17,7 +18,7 @@ from spanscore.compare.differences import Described
 from spanscore.dialects import parsed_text
 from spanscore.model import NOT_RECORDED, Failed, Later, LaterList, Outcome, Report, Score, ToolCall
 from spanscore.model.outcomes import Told, Words
-from spanscore.trajectories.masks import Keys, Masks, is_name
+from spanscore.trajectories.masks import Keys, Masks, is_name, leaves
 
 WITHHELD: Final = "its message is not shown, as values of the run are masked"
 """The message of an evaluator that had an error: exceptions quote values."""
@@ -32,6 +33,8 @@ _DEEPEST: Final = 100
 """A value that is nested deeper is masked as a whole."""
 _STEP: Final = re.compile(r'\.?([^\W\d]\w*|\d+)|\[("(?:[^"\\]|\\.)*")\]')
 """A step of a path as deviations write it."""
+_NAMES_A_CASE: Final = re.compile(r"test\..*|.*(?:\b|_)id|.*Id")
+"""Attributes of cases, sessions and users: people put values into these."""
 _RULES: Final = frozenset({"schema", "provenance"})
 """The kinds of deviations that expect a rule and no value."""
 _ARGUMENTS: Final[Keys] = ("arguments",)
@@ -66,11 +69,14 @@ class _MaskedRun:
         self._is_changed: Final = masked != calls
         self.changes: Final[Mapping[str, Any]] = {
             **masked,
+            "conversation_id": self._unrepeated(run.conversation_id),
             "attributes": Later(self._masked_attributes),
             "user_text": LaterList(lambda: [*map(self._text, run.user_text)]),
             "system_text": LaterList(lambda: [*map(self._text, run.system_text)]),
         }
         """The parts of the trajectory that are shown otherwise."""
+        if masks.has_unmatched:  # the key of a mask may be that of an attribute
+            self._masked_attributes()
 
     def outcome(self, outcome: Outcome) -> Outcome:
         """Return an outcome without masked values."""
@@ -99,8 +105,10 @@ class _MaskedRun:
         for key, value in self._attributes.items():
             path, is_masked = self._masks.below((), key)
             plain = _plain(value)
+            if is_masked:
+                self._masks.look(plain, path)
             hidden = self._masks.mark(plain) if is_masked else self._by_path(plain, path)
-            if not is_name(path):
+            if not is_name(path) or _NAMES_A_CASE.fullmatch(key):
                 hidden = self._unrepeated(hidden)
             found[key] = value if hidden == plain else hidden
         return found
@@ -204,7 +212,7 @@ def _hidden(value: Any, masked: Any) -> Iterator[str]:
     elif isinstance(value, str) and isinstance(parsed := parsed_text(value), (dict, list)) and not _is_deep(parsed):
         yield from _hidden(parsed, parsed_text(str(masked)))
     else:
-        for text in _leaves(value):
+        for text in leaves(value):
             if len(text) >= _SHORTEST:
                 yield text
                 yield json.dumps(text)[1:-1]
@@ -222,16 +230,6 @@ def _is_deep(value: Any) -> bool:
         if not level:
             return False
     return True
-
-
-def _leaves(value: Any) -> Iterator[str]:
-    pending = [value]
-    while pending:
-        each = pending.pop()
-        if isinstance(each, (dict, list)):
-            pending += each.values() if isinstance(each, dict) else each
-        elif isinstance(each, (str, int, float)) and not isinstance(each, bool):
-            yield str(each)
 
 
 def _plain(value: Any) -> Any:

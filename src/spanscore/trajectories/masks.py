@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -18,14 +18,23 @@ from spanscore.compare.globs import glob_matcher, is_glob
 from spanscore.compare.paths import parsed_path
 from spanscore.dialects import parsed_text
 from spanscore.errors import InputError
+from spanscore.messages.nearest import suggestion
 from spanscore.model import NOT_RECORDED
 from spanscore.trajectories.masked import TEXT, VALUE
+from spanscore.trajectories.message_keys import AROUND, ENVELOPES
 
 Keys: TypeAlias = tuple[str, ...]
 
 _DIGEST_BYTES: Final = 6
 _FEWEST_LETTERS: Final = 2
+_PATHS_KEPT: Final = 10_000
+_TEXTS_KEPT: Final = 1_000
+_SHORTEST_KEPT: Final = 4
+"""Shorter texts and numbers stand in every recording."""
+_LONGEST_KEPT: Final = 100
 _WILD: Final = re.compile(r"[*?]+")
+_OF_OTHER_PATHS: Final = re.compile(r"[,$\[(]")
+"""Characters of lists, JSONPath and calls, which are in no key that a mask could mean."""
 _ESCAPE: Final = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|U000([0-9a-fA-F]{5}))")
 _COLOUR: Final = re.compile(r"\x1b\[[\d;]*m")
 _BEGIN: Final = r"(?:(?<!\w)|(?<=\\[nrtbfv]))"
@@ -43,37 +52,6 @@ _BY_PLACE: Final = "args"
 _KEYS_OF_A_MESSAGE: Final = frozenset({"role", "content", "parts", "type", "lc"})
 _NAME: Final = re.compile(r"(?:.*_)?(?:name|id|type|model)|.*[a-z](?:Name|Id|Type)")
 """Keys of names, which stay although they may be several words: without its name, a call is another one."""
-
-_ENVELOPES: Final = frozenset(
-    "arguments args input inputs kwargs output outputs parameters params result results tool_input".split()  # noqa: SIM905 - as a list it would be a page long
-)
-_KEYS_OF_MESSAGES: Final = frozenset(
-    """
-    action actions additional_kwargs additionalProperties agent agent_call agent_handoff agent_name agent_run agents
-    allOf answer answers anyOf approvals approved args arguments block block_type blocks body cache_read
-    cache_write call call_id call_tool callbacks callId calls chatId choices client_tool_call code completion
-    completion_tokens config const content contents conversation_id conversationId data decision defs description
-    dispatch_tool_call enum error error_code error_type errorType event events exception final_result finish_reason
-    finish_type finishReason format function function_args function_call function_call_output function_call_result
-    function_calls function_name function_tools functionCall functionResponse functions gen_ai generation
-    generations goto group_id history id ids input input_schema input_str input_text input_tokens inputs inputSchema
-    inputTokens interrupt interruptResponse is_error isError items json json_schema kind kwargs langgraph_node lc
-    lc_agent_name llm_request maximum maxLength mcp__ mcp_server mcp_server_name mcp_tool mcp_tool_call
-    mcp_tool_name message messages meta metadata minimum minLength model model_request_parameters model_step name
-    names oneOf operation options origin outcome output output_tokens output_tools output_truncated outputs
-    outputTokens parameters parameters_json_schema params part part_kind parts pattern pending_span preToolUse
-    prompt prompt_tokens properties provider provider_tool_call raw_output reason ref replies request request_data
-    required response response_data responseParts responses result results resultType resume resumeData role
-    schedule_tool_calls schema service session session_id sessionId signature span span_type state status
-    stop_reason structuredContent subagent_type success suspended system system_instruction systemInstruction target
-    text thread thread_id threadId tokens tool tool_arguments tool_call tool_call_id tool_call_response
-    tool_call_result tool_calls tool_decision tool_deferred tool_failure_detected tool_id tool_input tool_kwargs
-    tool_name tool_namespace tool_output tool_parameters tool_request tool_response tool_result tool_use tool_use_id
-    toolCall toolCallId toolCalls toolInput toolName toolRequest toolRequests toolResponse toolResult tools toolUse
-    toolUseId type update usage user_prompt value values version workflow
-    """.split()  # noqa: SIM905 - as above
-)
-"""The keys around calls in messages of models, and of JSON Schema."""
 
 
 class _Step(NamedTuple):
@@ -111,12 +89,16 @@ class Masks:
         self._masks: Final = {mask: _steps(mask) for mask in masks}
         self.counts: Final = Counter[str](dict.fromkeys(masks, 0))
         """The number of values and texts that each mask has replaced."""
+        self.replaced: Final[dict[str, None]] = {}
+        """Values and texts that were replaced where arguments have no names, in recordings; of many the first."""
+        self._longest: Final = max(map(len, self._masks.values()))
+        self._matched: Final[set[str]] = set()
+        self._paths: Final[dict[Keys, None]] = {}
+        """Ends of paths that were seen while a mask matched none; of many the first."""
         paths = [_keys_of(attribute.removesuffix("*")) for attribute in sorted(read)]
         for mask, steps in self._masks.items():
             outer = steps[-2].pattern if len(steps) > 1 else ""
-            is_around = any(map(steps[-1].matches, _KEYS_OF_MESSAGES | _ENVELOPES)) and (
-                not outer or is_glob(outer) or outer in _KEYS_OF_MESSAGES | _ENVELOPES
-            )
+            is_around = any(map(steps[-1].matches, AROUND)) and (not outer or is_glob(outer) or outer in AROUND)
             found = next((path for path in paths if any(_ends(path[:end], steps) for end in range(len(path) + 1))), ())
             if is_around or found:
                 where = f" ({'.'.join(found)})" if found else ""
@@ -128,11 +110,50 @@ class Masks:
 
     def is_masked(self, path: Keys, start: int = 0) -> bool:
         """Return whether the value at a path is replaced, as it or one of its keys from `start` on ends a mask."""
+        found = self._note(path, start)
+        self.counts.update(found[:1])
+        return bool(found)
+
+    @property
+    def has_unmatched(self) -> bool:
+        """Whether a mask has matched no key yet."""
+        return len(self._matched) < len(self._masks)
+
+    def unmatched(self) -> Iterator[tuple[str, str]]:
+        """Yield each mask that has matched no key, with the reason in words."""
         for mask, steps in self._masks.items():
-            if any(_ends(path[:end], steps) for end in range(start + 1, len(path) + 1)):
-                self.counts[mask] += 1
-                return True
-        return False
+            if mask not in self._matched:
+                known = {path[-len(steps) :] for path in self._paths if len(path) >= len(steps)}
+                usable = [".".join(path) for path in known if AROUND.isdisjoint(path)]
+                near = suggestion(mask, usable)
+                if not near and any(_ends(path, steps[1:]) for path in self._paths if len(steps) > 1):
+                    near = f"; did you mean {mask.partition('.')[2]!r}? Leave the tool out"
+                yield mask, f"no run has {'this key' if len(steps) == 1 else 'these keys'}{near}"
+
+    def look(self, value: Any, path: Keys) -> None:
+        """Look for the keys of masks in a value that is replaced as a whole, or in which there are none."""
+        pending = [(value, path)] if self.has_unmatched else []
+        while pending:
+            value, path = pending.pop()
+            path = path[-self._longest :]
+            if isinstance(value, str):
+                value = parsed_text(value)
+            if isinstance(value, dict):
+                inner = [(item, path + _keys_of(key)) for key, item in value.items()]
+                for _, below in inner:
+                    self._note(below, len(path))
+                pending += inner
+            elif isinstance(value, list):
+                pending += [(item, path) for item in value]
+
+    def _note(self, path: Keys, start: int) -> list[str]:
+        """Return the masks of which a key of a path, from `start` on, is the end, and keep the path."""
+        ends = [path[:end] for end in range(start + 1, len(path) + 1)]
+        if self.has_unmatched and len(self._paths) < _PATHS_KEPT:
+            self._paths.update(dict.fromkeys(each[-self._longest :] for each in ends))
+        found = [mask for mask, steps in self._masks.items() if any(_ends(each, steps) for each in ends)]
+        self._matched.update(found)
+        return found
 
     def below(self, path: Keys, key: str) -> tuple[Keys, bool]:
         """Return the path of a key below a path, and whether the value there is replaced."""
@@ -160,11 +181,17 @@ class Masks:
         masked = {}
         for key, item in value.items():
             inner, is_masked = self.below(path, key)
+            if is_masked:
+                self.look(item, inner)
             masked[key] = self.mark(item) if is_masked else self.value(item, inner)
         return masked
 
     def mark(self, value: Any) -> Any:
         """Return the mark of a value: an object in place of an object, so that a schema stays one, else a text."""
+        if not self._named:
+            for text in leaves(value):
+                if _SHORTEST_KEPT <= len(text) <= _LONGEST_KEPT and len(self.replaced) < _TEXTS_KEPT:
+                    self.replaced[text] = None
         mark = self._mark(VALUE, value)
         return {mark: True} if isinstance(value, dict) else mark
 
@@ -173,6 +200,7 @@ class Masks:
         has_keys = any(all(step.is_in(bare) for step in rest) for _, rest in self._rests(path))
         is_input = bool(text) and not self._named and _is_input(path)
         if not is_input and not has_keys:
+            self.look(text, path)
             return text
         parsed = parsed_text(text)
         if isinstance(parsed, (dict, list, str)):
@@ -189,11 +217,10 @@ class Masks:
         """Return whether a text that cannot be parsed, also given without escapes, is replaced as a whole."""
         if _ONE_WORD.fullmatch(text) or is_name(path):
             return False
-        for mask, rest in self._rests(path):
-            if all(step.is_before_a_value(bare) for step in rest):
-                self.counts[mask] += 1
-                return True
-        return False
+        found = [mask for mask, rest in self._rests(path) if all(step.is_before_a_value(bare) for step in rest)]
+        self._matched.update(found)
+        self.counts.update(found[:1])
+        return bool(found)
 
     def _rests(self, path: Keys) -> Iterable[tuple[str, Sequence[_Step]]]:
         """Yield the steps of each mask that may follow in a text at this path."""
@@ -212,15 +239,17 @@ class Masks:
 def _steps(mask: str) -> Sequence[_Step]:
     try:
         path = parsed_path(mask)
-    except ValueError as error:
-        message = f"mask: {error}"
-        raise InputError(message) from error
+    except ValueError:
+        path = ()
+    if not path or _OF_OTHER_PATHS.search(mask):
+        message = f"mask {mask!r} must be one key, such as 'email', or keys joined by dots, such as 'card.number'"
+        raise InputError(message)
     if len("".join(_WILD.split(path[-1]))) < _FEWEST_LETTERS or any(map(str.isdecimal, path)):
         message = (
             f"mask {mask!r} must end in a key with at least {_FEWEST_LETTERS} letters, and have no index of a list"
         )
         raise InputError(message)
-    if path[0] in _ENVELOPES:
+    if path[0] in ENVELOPES:
         message = f"mask {mask!r} must begin inside arguments or results: leave out {path[0]!r}"
         raise InputError(message)
     return [_Step(step, glob_matcher(step)) for step in path]
@@ -230,6 +259,17 @@ def _ends(path: Keys, steps: Sequence[_Step]) -> bool:
     if len(path) < len(steps):
         return False
     return all(step.matches(key) for step, key in zip(reversed(steps), reversed(path), strict=False))
+
+
+def leaves(value: Any) -> Iterator[str]:
+    """Yield the texts and numbers in a value, as texts."""
+    pending = [value]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, (dict, list)):
+            pending += each.values() if isinstance(each, dict) else each
+        elif isinstance(each, (str, int, float)) and not isinstance(each, bool):
+            yield str(each)
 
 
 def is_unnamed(item: Any, path: Keys) -> bool:
