@@ -38,6 +38,22 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.parametrize("mode", ["observe", "on"])
+def test_it_says_which_traces_it_keeps(path: Path, mode: str) -> None:
+    """The mode, and the share of each rule in their order."""
+    path.write_text(f"""{CONFIGURATION.replace("{console: {}}", "{console: {}, otlp: {endpoint: http://127.0.0.1:9}}")}
+keep:
+  mode: {mode}
+  rules:
+    - {{name: failing, when: {{verdict: fail}}}}
+    - {{name: good, when: {{verdict: pass}}, keep: 5%}}
+  default: 0.125
+storage: {{durability: none}}
+""")
+    with serve("--config", path) as command:
+        assert command.wait_for("^  keep +(.*)$")[1] == f"{mode}: failing all, good 5 %, default 12.5 %"
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_when_all_is_scored(path: Path, number: signal.Signals) -> None:
     """It says where to send, and on a signal scores and prints what is open and not stored, and ends well."""

@@ -50,7 +50,10 @@ def test_defaults(read: Read) -> None:
 def test_serve_needs_somewhere_to_send_spans(read: Read, exporters: str) -> None:
     """Other commands check the section, and do not use it."""
     config = read(f"{exporters}keep: {{mode: observe}}")
-    with pytest.raises(ConfigError, match=r"c\.yaml:\d+:1 keep: needs exporters.otlp with 'traces' among its signals"):
+    with pytest.raises(
+        ConfigError,
+        match=r"c\.yaml:\d+:1 keep: needs exporters.otlp with 'traces' among its signals.*only serve needs it$",
+    ):
         config.for_serve()
     assert config.for_process().keep is not None
     assert config.for_files().keep is not None
@@ -61,7 +64,10 @@ def test_serve_needs_somewhere_to_send_spans(read: Read, exporters: str) -> None
     [
         ("{mode: off}", "keep.mode"),
         ("{default: none}", "'all', or a share such as '5%' or 0.05, not 'none'"),
-        ("{default: 0}", "keep.default: must be at least 1e-06, not 0"),
+        ("{default: 0}", "keep.default: must be at least 0.0001%: a rule cannot drop everything"),
+        ("{default: -0.5}", "keep.default: must be at least 0.0001%"),
+        ("{rules: [{name: a}], default: 0.00001%}", "keep.default: must be at least 0.0001%"),
+        ("{rules: [{name: a, keep: 0%}]}", "keep.rules[0].keep: must be at least 0.0001%: a rule cannot drop"),
         ("{default: 101%}", "keep.default: must be at most 1, not '101%'"),
         ("{default: 1.5}", "keep.default: must be at most 1, not 1.5"),
         ("{default: true}", "'all', or a share"),
@@ -71,7 +77,15 @@ def test_serve_needs_somewhere_to_send_spans(read: Read, exporters: str) -> None
         ("{rules: [{name: a, when: {score: health}}]}", "'score' and 'below' together"),
         ("{rules: [{name: a, when: {verdict: bad}}]}", "'pass'"),
         ("{rules: [{name: a, when: {score: helth, below: 0.5}}]}", "must be an evaluator of runs: health; not 'helth'"),
-        (f"{{rules: [{', '.join(f'{{name: r{n}, keep: 1%}}' for n in range(9))}]}}", "at most 8 rules"),
+        (
+            f"{{rules: [{', '.join(f'{{name: r{n}, when: {{longer_than: {n}s}}, keep: 1%}}' for n in range(9))}]}}",
+            "at most 8 rules",
+        ),
+        ("{rules: [{name: a}, {name: b}]}", "keep.rules[1]: is never reached, as rule 'a' matches every trace"),
+        (
+            "{rules: [{name: a, when: {match: {}}, keep: 5%}, {name: b, when: {verdict: fail}}]}",
+            "keep.rules[1]: is never reached, as rule 'a' matches every trace",
+        ),
     ],
 )
 def test_mistakes(problems: Problems, section: str, told: str) -> None:

@@ -11,6 +11,7 @@ from spanscore.contracts.plugins import is_built_in, origin
 from spanscore.receivers.kafka.settings import KafkaReceiver
 from spanscore.receivers.otlp import OtlpReceiver, ServerTls
 from spanscore.receivers.sockets.listening import Address
+from spanscore.scoring.keep.settings import KeepSettings
 from spanscore.service.exposure import GRPC, HTTP, PAGES
 from spanscore.storage.durability import default_directory
 
@@ -37,6 +38,7 @@ def greeting(addresses: Mapping[str, Sequence[Address]], config: Config, decoder
         "metrics": pages and f"{pages}/metrics",
         "decoder": (http or grpc) and decoder,
         "storage": stores and f"{config.storage.directory or default_directory(os.environ)}{unmasked}",
+        "keep": config.keep and _keep(config.keep),
     }
     lines = [f"spanscore {__version__} is ready"]
     lines += [f"  {name:<17}{text}" for name, text in shown.items() if text]
@@ -60,6 +62,12 @@ def greeting(addresses: Mapping[str, Sequence[Address]], config: Config, decoder
         of = f"a token of {config.page.bearer_token_file} in place of TOKEN; browsers get one from a proxy in front"
         lines += [f"Read the runs with {of}:", f'  curl -H "Authorization: Bearer TOKEN" {pages}/runs.json']
     return "\n".join(lines)
+
+
+def _keep(keep: KeepSettings) -> str:
+    """Return the mode, and the share that each rule keeps."""
+    shares = (f"{rule.name} {'all' if rule.keep == 1 else f'{rule.keep * 100:g} %'}" for rule in keep.all_rules)
+    return f"{keep.mode}: {', '.join(shares)}"
 
 
 def _certificates(tls: ServerTls) -> Iterator[str]:

@@ -45,8 +45,7 @@ Filled = TypeVar("Filled", TraceSettings, StorageSettings)
 
 _KEEP: Final[KeyPath] = ("keep",)
 _KEEP_NEEDS: Final = (
-    "needs exporters.otlp with 'traces' among its signals: the spans that are kept are sent there; other commands "
-    "than serve need neither"
+    "needs exporters.otlp with 'traces' among its signals: the spans that are kept are sent there; only serve needs it"
 )
 _TURNS_SHARE: Final = 8
 _SCORED_BY: Final = ("evaluators", "dialects", "traces", "conversations")

@@ -11,7 +11,7 @@ from spanscore.config._sections import Document
 from spanscore.contracts import Dialect
 from spanscore.errors import InputError
 from spanscore.messages.nearest import suggestion
-from spanscore.scoring.keep.settings import KeepSettings
+from spanscore.scoring.keep.settings import KeepSettings, values_of
 from spanscore.trajectories.masks import Masks
 from spanscore.trajectories.wanted import wanted_attributes
 
@@ -66,9 +66,17 @@ def _mask_problems(masks: Sequence[str], read: Iterable[str], root: Node) -> Ite
 
 
 def _keep_problems(root: Node, keep: KeepSettings | None) -> Iterator[Problem]:
-    """Yield the problems of rules about the score of an evaluator that is not there."""
+    """Yield the problems of rules that are never reached, or about the score of an evaluator that is not there."""
     evaluators = root.mapping("evaluators")
+    decides_all: str | None = None
     for index, rule in enumerate(() if keep is None else keep.rules):
+        if decides_all is not None:
+            place: KeyPath = ("keep", "rules", index)
+            yield Problem(
+                root.find(place).place, place, f"is never reached, as rule {decides_all!r} matches every trace"
+            )
+        elif not values_of(rule):
+            decides_all = rule.name
         name = rule.when.score
         if name is None:
             continue

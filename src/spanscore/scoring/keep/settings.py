@@ -29,10 +29,15 @@ def _written(kept: float) -> str:
 KeptShare = Annotated[
     float,
     Written(_kept_share, rf"(?:all|{PERCENT})", "not_a_kept_share", "5%", _written, or_number=True),
-    Ge(_LEAST),
     Le(1),
 ]
 """A share above 0, written as `5%`, `0.05` or `all`."""
+
+
+def _check_share(key: str, kept: float) -> None:
+    if kept < _LEAST:
+        message = f"{key}: must be at least {_written(_LEAST)}: a rule cannot drop everything"
+        raise ValueError(message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +76,9 @@ class KeepRule:
     keep: KeptShare = 1.0
     """The share of these traces to keep: `all`, `5%` or `0.05`."""
 
+    def __post_init__(self) -> None:
+        _check_share("keep", self.keep)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepSettings:
@@ -87,6 +95,7 @@ class KeepSettings:
     """The most memory of spans that wait for their decision; above it, the oldest trace is kept without one."""
 
     def __post_init__(self) -> None:
+        _check_share("default", self.default)
         names = [rule.name for rule in self.rules]
         for name in names:
             if name == DEFAULT_RULE or names.count(name) > 1:
