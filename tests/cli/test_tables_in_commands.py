@@ -166,6 +166,20 @@ def test_results_are_written_as_parquet(tmp_path: Path, capsys: pytest.CaptureFi
     assert table.to_pylist() == parquet.read_table(again).to_pylist()
 
 
+def test_a_selection_of_evaluators_is_another_configuration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its verdict is another one, so its rows have the digest of a configuration with these evaluators alone."""
+    health, order = "a: {type: tool_call_trajectory}", "b: {type: tool_call_order, tool_calls_order: [none]}"
+    digests = []
+    for text, *more in ([f"{health}, {order}"], [f"{health}, {order}", "--evaluator", "a"], [health]):
+        (tmp_path / "spanscore.yaml").write_text(f"evaluators: {{{text}}}", encoding="utf-8")
+        results = tmp_path / "results.parquet"
+        main(["score", RECORDING, "--config", str(tmp_path / "spanscore.yaml"), "--results", str(results), *more])
+        digests += set(parquet.read_table(results)["config"].to_pylist())
+
+    assert 3 == len(digests)
+    assert digests[0] != digests[1] == digests[2]
+
+
 def test_results_go_to_standard_output(
     monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
