@@ -112,7 +112,7 @@ def _measured(folder: Path, traces: int) -> tuple[dict[str, float], int]:
     query = f"SELECT * FROM '{files['parquet']}' ORDER BY TraceId, Timestamp, SpanId"  # noqa: S608 - our own file
     ways = {
         "convert": lambda: sum(len(each.spans) for each in decoded_rows(batches, ())),
-        "score": lambda: _score(SortedSpans(decoded)),
+        "score": lambda: _score(SortedSpans({"spans": decoded})),
         "batches": lambda: sum(each.num_rows for each in tables.score(batches)),
         "parquet": lambda: _score(Recording([files["parquet"]])),
         "json": lambda: _score(Recording([files["jsonl"]])),

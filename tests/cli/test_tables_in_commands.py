@@ -121,7 +121,9 @@ def test_a_stream_that_is_not_sorted_is_refused(
     from_stdin(monkeypatch, in_arrow(is_sorted=False))
 
     assert 2 == main(["score", "-", "--results", str(tmp_path / "results.parquet")])
-    assert "ORDER BY TraceId" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "-: not sorted: trace" in told
+    assert "ORDER BY TraceId" in told
     assert [] == list(tmp_path.iterdir())
 
 
@@ -130,6 +132,9 @@ def test_a_stream_is_read_alone(tmp_path: Path, capsys: pytest.CaptureFixture[st
     stream = tmp_path / "spans.arrows"
     stream.write_bytes(in_arrow())
 
+    (tmp_path / "cut.arrows").write_bytes(in_arrow()[:2000])
+    assert 2 == main(["score", str(tmp_path / "cut.arrows")])
+    assert "cut.arrows: the stream of Arrow cannot be read" in capsys.readouterr().err
     assert 1 == main(["score", str(stream), RECORDING])
     assert "spans.arrows: a stream of Arrow: name it alone, without other files" in capsys.readouterr().err
     assert str(stream) not in output(capsys, "score", str(stream))
@@ -145,6 +150,18 @@ def test_what_a_table_lacks_is_said(tmp_path: Path, capsys: pytest.CaptureFixtur
     told = capsys.readouterr().err
     assert "spans.parquet: no column ScopeName: SELECT scope_name AS ScopeName, or '' AS ScopeName" in told
     assert "broken.parquet: " in told
+    assert "nothing to score" not in told
+
+
+def test_a_table_in_lower_case_is_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As some stores write all names: a line for each."""
+    table = recorded_tables(Path(RECORDING))[0]
+    parquet.write_table(table.rename_columns([each.lower() for each in table.column_names]), tmp_path / "spans.parquet")
+
+    assert 1 == main(["score", str(tmp_path)])
+    told = capsys.readouterr().err
+    assert told.count("\n  no column ") == told.count("; did you mean ") == 15
+    assert "; did you mean 'events.name'? SELECT \"events.name\" AS Events_Name" in told
 
 
 def test_results_are_written_as_parquet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,6 +183,20 @@ def test_results_are_written_as_parquet(tmp_path: Path, capsys: pytest.CaptureFi
     assert table.to_pylist() == parquet.read_table(again).to_pylist()
 
 
+def test_a_selection_of_evaluators_is_another_configuration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its verdict is another one, so its rows have the digest of a configuration with these evaluators alone."""
+    health, order = "a: {type: tool_call_trajectory}", "b: {type: tool_call_order, tool_calls_order: [none]}"
+    digests = []
+    for text, *more in ([f"{health}, {order}"], [f"{health}, {order}", "--evaluator", "a"], [health]):
+        (tmp_path / "spanscore.yaml").write_text(f"evaluators: {{{text}}}", encoding="utf-8")
+        results = tmp_path / "results.parquet"
+        main(["score", RECORDING, "--config", str(tmp_path / "spanscore.yaml"), "--results", str(results), *more])
+        digests += set(parquet.read_table(results)["config"].to_pylist())
+
+    assert 3 == len(digests)
+    assert digests[0] != digests[1] == digests[2]
+
+
 def test_results_go_to_standard_output(
     monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
@@ -184,6 +215,21 @@ def test_a_label_needs_results(capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing else has it."""
     assert 2 == main(["score", RECORDING, "--label", "March"])
     assert "--label: needs --results" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--results", "out.csv"), "--results: 'out.csv' must end in .parquet, or be -"),
+        (("--results", "out.parquet", "--label", ""), "--label: must not be empty"),
+    ],
+)
+def test_results_are_parquet_with_a_label(
+    arguments: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Parquet in a file of another name would be taken for that, and rows without a label for one another."""
+    assert 2 == main(["score", RECORDING, *arguments])
+    assert told in capsys.readouterr().err
 
 
 def test_tables_cannot_be_sent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -125,8 +125,26 @@ def test_other_traces_are_dropped_and_whole_traces_sampled() -> None:
     assert sample.num_rows == sum(trace_id in sampled for trace_id in otel_traces["TraceId"].to_pylist())
 
 
+def test_failures_are_joined_with_their_spans(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By the statement of the page: all spans of the failed runs, and those of no others."""
+    spans = recorded_tables(CORPUS / "strands.jsonl.gz")[0]
+    parquet.write_table(spans, "spans.parquet")
+    main(COMMANDS[0].split()[1:])
+    spanscore_results = parquet.read_table("results.parquet")
+    found = duckdb.sql(block(SQL, "JOIN spans")).to_arrow_table()
+    failed = Counter(row["trace_id"] for row in spanscore_results.to_pylist() if row["label"] == "fail")
+    lengths = Counter(spans["TraceId"].to_pylist())
+
+    assert 0 < len(failed) < len(lengths)
+    assert {each: lengths[each] * count for each, count in failed.items()} == Counter(found["TraceId"].to_pylist())
+
+
 def test_the_page_names_all_columns() -> None:
-    """Those that are read, and those of results in each definition."""
+    """Those that are read, those of results with their meanings, and the latter in each definition."""
+    meanings = PAGE.partition("## A table of results")[2].partition("```")[0]
+    assert tables.RESULTS.names == [
+        name for row in re.findall(r"^\| (`.+?) \|", meanings, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
+    ]
     for name in {*SPAN_COLUMNS, *LOG_COLUMNS}:
         assert f"`{name}`" in PAGE
     for definition in (block(SQL, "ReplacingMergeTree"), block(SQL, "USING delta"), block(SQL, "executable(")):

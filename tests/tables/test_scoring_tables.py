@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 from bench.stored_tables import log_table, recorded_tables, span_table
@@ -141,6 +142,55 @@ def test_a_column_of_another_type_is_refused(column: str, values: pa.Array, told
 
     with pytest.raises(InputError, match=told):
         rows(table.set_column(table.column_names.index(column), column, values))
+
+
+@pytest.mark.parametrize(
+    ("kind", "of_a_unit"),
+    [
+        (pa.int32(), 10**9),
+        (pa.int64(), 10**6),
+        (pa.uint64(), 10**3),
+        (pa.timestamp("ms"), None),
+        (pa.timestamp("s", "UTC"), None),
+    ],
+)
+def test_times_in_other_units_are_read_by_the_select_of_the_message(kind: pa.DataType, of_a_unit: int | None) -> None:
+    """Integers would else be times of 1970, without a word."""
+    table = span_table(by_trace(STRANDS))
+    starts = [span.start_ns for span in by_trace(STRANDS)]
+    if of_a_unit is None:
+        stored = table["Timestamp"].cast(kind, safe=False)
+    else:
+        stored = pa.array([start // of_a_unit for start in starts], kind)
+    stored_spans = table.set_column(table.column_names.index("Timestamp"), "Timestamp", stored)
+    with pytest.raises(InputError, match="nanoseconds") as told:
+        rows(stored_spans)
+    select = str(told.value).partition("SELECT ")[2]
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'Asia/Tokyo'")
+        connection.register("stored_spans", stored_spans)
+        read = connection.sql(f"SELECT * REPLACE ({select}) FROM stored_spans").to_arrow_table()
+
+    exact = {row["trace_id"]: row["start_unix_nano"] for row in rows(table)}
+    for row in rows(read):
+        assert 0 <= exact[row["trace_id"]] - row["start_unix_nano"] < 10**9
+
+
+def test_a_name_in_another_case_is_told_of() -> None:
+    """With the SELECT that renames it."""
+    table = span_table(by_trace(STRANDS))
+    with pytest.raises(InputError) as told:
+        rows(
+            table.rename_columns(
+                [{"TraceId": "traceid", "SpanName": "span_name"}.get(n, n) for n in table.schema.names]
+            )
+        )
+
+    assert [
+        "spans: 2 columns cannot be read:",
+        "  no column TraceId; did you mean 'traceid'? SELECT traceid AS TraceId",
+        "  no column SpanName; did you mean 'span_name'? SELECT span_name AS SpanName",
+    ] == str(told.value).splitlines()
 
 
 def in_other_types(table: pa.Table) -> pa.Table:

@@ -69,7 +69,9 @@ def test_every_recording_is_read_alike_from_a_table(name: str, tmp_path: Path) -
     assert expected == trajectories(Recording([tmp_path], log_names=log_names()))
 
     tables = [table.sort_by(BY_STORE).to_batches() for table in recorded_tables(path, "json")]
-    ordered = trajectories(SortedSpans(*(decoded_rows(batches, log_names()) for batches in tables)))
+    ordered = trajectories(
+        SortedSpans({str(place): decoded_rows(batches, log_names()) for place, batches in enumerate(tables)})
+    )
     sessions = {key for key in expected if key not in ordered}
 
     assert bool(sessions) is (name in SESSIONS)

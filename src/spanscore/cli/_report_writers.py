@@ -18,6 +18,7 @@ from spanscore.model import Report
 from spanscore.recordings.sources import STDIN
 from spanscore.reports.serialization import report_line
 
+_PARQUET: Final = ".parquet"
 FORMATS: Final = ("table", "json", "junit", "markdown")
 
 
@@ -166,6 +167,12 @@ def opened_outputs(
     is_stream = results == Path(STDIN)
     if arguments.label is not None and results is None:
         message = "--label: needs --results, whose rows have it"
+        raise ConfigError(message)
+    if arguments.label == "":
+        message = "--label: must not be empty"
+        raise ConfigError(message)
+    if results is not None and not is_stream and results.suffix.lower() != _PARQUET:
+        message = f"--results: {str(results)!r} must end in {_PARQUET}, or be {STDIN} for Arrow on standard output"
         raise ConfigError(message)
     paths: dict[str, Path] = {name: getattr(arguments, name) for name in _FILES if getattr(arguments, name) is not None}
     in_parquet = {} if results is None or is_stream else {"results": results}

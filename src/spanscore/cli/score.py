@@ -124,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
         if by_conversation and cases.several:
             summary.notes.append(f"{', '.join(map(short, by_conversation))}: {told_of_turns(len(cases.several))}")
         summary.problems += [f"{file}: holds no span" for file in recording.empty_files()]
-        if not summary.trajectories and not any(selection.problems()):
+        if not (summary.trajectories or any(selection.problems()) or recording.has_wrong_columns):
             summary.problems += ["nothing to score: no trace was found", *other_signals(recording)]
         for output in outputs:
             output.finish(summary)

@@ -102,13 +102,19 @@ class Config:
 
     @property
     def digest(self) -> str:
-        """16 hexadecimal digits, which differ if something in the file or in its datasets differs that scores read."""
+        """16 hexadecimal digits, which differ if something in the file or in its datasets differs that scores read.
+
+        Evaluators of the file that are not in use do not matter.
+        """
         told = hashlib.blake2b(digest_size=8)
+        used = {entry.name for entry in self.evaluators}
         for section in _SCORED_BY:
             data = self.root.find((section,)).data() if self.root.has(section) else None
+            if section == "evaluators" and isinstance(data, dict):
+                data = {name: settings for name, settings in data.items() if name in used}
             told.update(json.dumps([section, data], sort_keys=True, default=str).encode())
         folder = Path() if self.file is None else self.file.parent
-        for name in sorted(self.root.mapping("evaluators")):
+        for name in sorted(used & set(self.root.mapping("evaluators"))):
             dataset = self.root.find(("evaluators", name, "expected_from", "dataset")).value
             if isinstance(dataset, str) and (path := folder / dataset).is_file():
                 told.update(hashlib.blake2b(path.read_bytes()).digest())

@@ -83,6 +83,10 @@ def opened(path: Path) -> Iterator[tuple[io.BufferedReader, Content]]:
             yield file, file
 
 
+class WrongColumns(MalformedRequest):
+    """A table cannot be read: it lacks columns, or their types or units are others."""
+
+
 def is_json(path: Path, max_request_size: int) -> bool:
     """Return whether a recording is JSON, documents of one line or several; else it is protobuf, with lengths or bare.
 

@@ -71,8 +71,13 @@ def parquet_mentions(path: Path) -> Iterator[tuple[int, bytes | None]]:
     yield end, None
 
 
-def arrow_rows(stream: BinaryIO, log_names: Sequence[str]) -> Iterator[RecordedDocument]:
+def arrow_rows(stream: BinaryIO, name: str, log_names: Sequence[str]) -> Iterator[RecordedDocument]:
     """Decode the rows of a stream of Arrow, which is read once.
+
+    Args:
+        stream: the stream.
+        name: its name in messages.
+        log_names: the prefixes of the names of log records that are read.
 
     Raises:
         InputError: it cannot be read.
@@ -88,9 +93,10 @@ def arrow_rows(stream: BinaryIO, log_names: Sequence[str]) -> Iterator[RecordedD
             for decoded in stored_rows.decoded_rows(batches, log_names):
                 yield RecordedDocument(_WHOLE_FILE, 0, [decoded], sources=[source], is_flagless=True)
     except MalformedRequest as error:
-        raise InputError(str(error)) from error
-    except OSError as error:
-        message = f"the stream of Arrow cannot be read: {error}"
+        message = f"{name}: {error}"
+        raise InputError(message) from error
+    except (OSError, ValueError) as error:  # pyarrow raises either where a stream breaks off
+        message = f"{name}: the stream of Arrow cannot be read: {error}"
         raise InputError(message) from error
 
 

@@ -11,10 +11,11 @@ from msgspec import DecodeError
 from msgspec.json import Decoder
 
 from spanscore.model import EMPTY, Attributes, AttributeValue
-from spanscore.otlp.findings import Caveat, Findings, MalformedRequest, Refusal, SpanRefused, ValueLeftOut
+from spanscore.otlp.findings import Caveat, Findings, Refusal, SpanRefused, ValueLeftOut
 from spanscore.otlp.ids import told_of_id
 from spanscore.otlp.json_scalars import identifier
 from spanscore.otlp.limits import ATTRIBUTES_PER_SPAN, VALUE_DEPTH, VALUE_LENGTH
+from spanscore.recordings._recorded import WrongColumns
 
 SPAN_COLUMNS: Final[Mapping[str, str]] = {
     "Timestamp": "start_time AS Timestamp",
@@ -48,39 +49,54 @@ LOG_COLUMNS: Final[Mapping[str, str]] = {
 
 _EVENT_NAME: Final = "EventName"
 _TIME_UNITS: Final = ("ns", "us")
+_IN_1990_NS: Final = 631_152_000 * 10**9
+_UNITS: Final = ((10**11, 10**9), (10**14, 10**6))
+"""Up to which number a time of today is in seconds and in milliseconds, and the nanoseconds in one of these."""
 _JSON: Final = Decoder()
 
 
 def has_logs(schema: Any) -> bool:
     """Return whether a table has log records; if not, it has spans."""
-    return "LogAttributes" in schema.names and "SpanAttributes" not in schema.names
+    names = {*map(_folded, schema.names)}
+    return "logattributes" in names and "spanattributes" not in names
 
 
 def wanted_schema(schema: Any) -> Any:
-    """Return the schema without columns that are not read."""
-    wanted = LOG_COLUMNS if has_logs(schema) else SPAN_COLUMNS
-    return pa.schema([each for each in schema if _name(each.name) in wanted or each.name == _EVENT_NAME])
+    """Return the schema without columns that are neither read nor told of."""
+    wanted = {*map(_folded, LOG_COLUMNS if has_logs(schema) else SPAN_COLUMNS)}
+    return pa.schema([each for each in schema if _folded(each.name) in wanted or each.name == _EVENT_NAME])
 
 
 def find_columns(schema: Any, wanted: Mapping[str, str]) -> Mapping[str, int]:
     """Return the index of each wanted column.
 
     Raises:
-        MalformedRequest: one is missing, or of a type that is not read.
+        WrongColumns: one is missing, or of a type that is not read.
     """
     names = {_name(name): index for index, name in enumerate(schema.names)}
-    missing = [f"no column {name}: SELECT {select}" for name, select in wanted.items() if name not in names]
-    if missing:
-        raise MalformedRequest("; ".join(missing))
-    wrong = [told for name in wanted if (told := _wrong_type(name, schema.field(names[name]).type)) is not None]
+    alike = {_folded(name): name for name in schema.names}
+    wrong = [_missing(name, alike.get(_folded(name)), select) for name, select in wanted.items() if name not in names]
+    if not wrong:
+        wrong = [told for name in wanted if (told := _wrong_type(name, schema.field(names[name]).type)) is not None]
     if wrong:
-        raise MalformedRequest("; ".join(wrong))
+        raise WrongColumns("\n  ".join(wrong if len(wrong) == 1 else (f"{len(wrong)} columns cannot be read:", *wrong)))
     return {name: names[name] for name in (*wanted, _EVENT_NAME) if name in names}
 
 
 def _name(name: str) -> str:
     """Return the name of a column in ClickHouse: elsewhere a name has no point."""
     return name.replace("Events_", "Events.", 1) if name.startswith("Events_") else name
+
+
+def _folded(name: str) -> str:
+    return name.casefold().replace("_", "").replace(".", "")
+
+
+def _missing(name: str, near: str | None, select: str) -> str:
+    if near is None:
+        return f"no column {name}: SELECT {select}"
+    quoted = f'"{near}"' if "." in near else near
+    return f"no column {name}; did you mean {near!r}? SELECT {quoted} AS {name.replace('.', '_')}"
 
 
 def _wrong_type(name: str, kind: Any) -> str | None:
@@ -99,12 +115,38 @@ def _wrong_type(name: str, kind: Any) -> str | None:
     if name.endswith("Timestamp"):
         is_time = pa.types.is_integer(kind) or (pa.types.is_timestamp(kind) and kind.unit in _TIME_UNITS)
         told = "a time in nanoseconds or microseconds, or an integer of nanoseconds"
-        return None if is_time else f"column {name} is {kind}, and must be {told}"
+        return None if is_time else f"column {name} is {kind}, and must be {told}{_as_nanoseconds(name, kind)}"
     if name == "Duration":
         is_whole = pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0)  # Spark's UInt64
         return None if is_whole else f"column {name} is {kind}, and must be an integer of nanoseconds"
     is_known = _is_text(kind) or (name in {"SpanKind", "StatusCode"} and pa.types.is_integer(kind))
     return None if is_known else f"column {name} is {kind}, and must be text"
+
+
+def _as_nanoseconds(name: str, kind: Any) -> str:
+    """Return the part of a SELECT that makes nanoseconds of another unit, in DuckDB; nothing for other types."""
+    if not pa.types.is_timestamp(kind) or name != "Timestamp":
+        return ""
+    in_utc = "Timestamp AT TIME ZONE 'UTC'" if kind.tz else "Timestamp"  # else in the zone of the session
+    return f": SELECT CAST({in_utc} AS TIMESTAMP_NS) AS Timestamp"
+
+
+def check_unit(array: Any) -> None:
+    """Refuse integers that are times in another unit: most of them would be before 1990.
+
+    Raises:
+        WrongColumns: they are.
+    """
+    if not pa.types.is_integer(array.type):
+        return
+    told = array.filter(pc.greater(array, 0))
+    early = told.filter(pc.less(told, _IN_1990_NS))
+    if 2 * len(early) > len(told):
+        example = early[0].as_py()
+        factor = next((each for most, each in _UNITS if example < most), 1_000)
+        select = f"SELECT CAST(Timestamp AS BIGINT) * {factor} AS Timestamp"
+        message = f"Timestamp {example} is before 1990: it must be nanoseconds; {select}"
+        raise WrongColumns(message)
 
 
 def _is_list(kind: Any) -> bool:

@@ -21,7 +21,7 @@ from spanscore.messages.printable import printable
 from spanscore.otlp.encoding import Logs
 from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest, Refusal, Unread
 from spanscore.recordings._passes import ReadProgress, TraceEnds
-from spanscore.recordings._recorded import RecordedDocument, is_json, open_file, opened
+from spanscore.recordings._recorded import RecordedDocument, WrongColumns, is_json, open_file, opened
 from spanscore.recordings._recorded_json import json_documents, json_mentions
 from spanscore.recordings._recorded_protobuf import protobuf_documents, protobuf_mentions
 from spanscore.recordings._recorded_tables import (
@@ -123,7 +123,7 @@ class Recording:
         self._forget()
         with ExitStack() as stack:
             if (stream := self._arrow_stream(stack)) is not None:
-                yield from SortedSpans(self._streamed(stream)).read()
+                yield from SortedSpans({self._sources[0].name: self._streamed(stream)}).read()
                 return
             sources = self._readable(stack)
             meter = ReadProgress(self._progress, [source.path.stat().st_size for source in sources] * 2)
@@ -168,6 +168,8 @@ class Recording:
         """Requests with metrics or profiles; they were passed over."""
         self.left_out: list[Source] = []
         """The `.json` files of directories that hold no telemetry of any known form."""
+        self.has_wrong_columns = False
+        """Whether a table could not be read for its columns."""
         self._used: set[str] = set()
 
     @property
@@ -216,8 +218,9 @@ class Recording:
 
     def _streamed(self, stream: BinaryIO) -> Iterator[Decoded]:
         """Yield the rows of a stream of Arrow, and note unusable ones."""
-        for document in arrow_rows(stream, self._log_names):
-            self._note(self._sources[0].name, document)
+        name = self._sources[0].name
+        for document in arrow_rows(stream, name, self._log_names):
+            self._note(name, document)
             yield from document.requests
 
     def _read_mentions(self, source: Source, start: int, last_mentions: dict[bytes, int], meter: ReadProgress) -> int:
@@ -272,6 +275,7 @@ class Recording:
 
     def _note(self, file: str, document: RecordedDocument) -> None:
         for problem in document.problems:
+            self.has_wrong_columns |= isinstance(problem, WrongColumns)
             line = document.line and document.line + problem.line - 1
             self._report(InputProblem(file=file, line=line, what=problem.what))
         for request, source in zip(document.requests, document.sources, strict=True):

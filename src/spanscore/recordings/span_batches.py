@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from spanscore.errors import InputError
@@ -30,11 +30,12 @@ class SortedSpans:
     """A recording of tables that are each sorted by trace id. A trace is finished when all tables are behind it.
 
     Args:
-        tables: the decoded rows of each table.
+        tables: the decoded rows of each table, by its name for messages.
     """
 
-    def __init__(self, *tables: Iterable[Decoded]) -> None:
-        self._tables: Final = tables
+    def __init__(self, tables: Mapping[str, Iterable[Decoded]]) -> None:
+        self._names: Final = [*tables]
+        self._tables: Final = [*tables.values()]
 
     def read(self) -> Iterator[SpanBatch]:
         """Yield the spans, and with them which traces are finished.
@@ -52,7 +53,8 @@ class SortedSpans:
                 reached[index] = _END
                 decoded = Decoded(spans=[])
             else:
-                found = [*_ascending(decoded.spans, behind), *_ascending(decoded.lost, behind)]
+                name = self._names[index]
+                found = [*_ascending(decoded.spans, behind, name), *_ascending(decoded.lost, behind, name)]
                 unfinished.update(found)
                 reached[index] = max([behind, *found])
             first = min(reached)
@@ -61,14 +63,14 @@ class SortedSpans:
             yield SpanBatch(decoded.spans, finished, decoded.lost, is_flagless=True)
 
 
-def _ascending(spans: Iterable[Span], last: bytes) -> Iterator[bytes]:
+def _ascending(spans: Iterable[Span], last: bytes, name: str) -> Iterator[bytes]:
     """Yield the trace ids of spans, each once."""
     for span in spans:
         trace_id = span.trace_id
         if trace_id == last:
             continue
         if trace_id < last:
-            message = f"not sorted: trace {trace_id.hex()} comes after trace {last.hex()}; {_ORDER}"
+            message = f"{name}: not sorted: trace {trace_id.hex()} comes after trace {last.hex()}; {_ORDER}"
             raise InputError(message)
         yield trace_id
         last = trace_id

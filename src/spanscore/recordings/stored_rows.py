@@ -57,7 +57,7 @@ def decoded_rows(batches: Iterable[Any], log_names: Sequence[str]) -> Iterator[D
         log_names: as `reader`.
 
     Raises:
-        MalformedRequest: as `reader`.
+        MalformedRequest: as `reader`, or times are not in nanoseconds.
     """
     rows: StoredRows | None = None
     schema = None
@@ -92,7 +92,13 @@ class StoredRows:
         self._resources: Final[dict[Hashable, Attributes]] = {}
 
     def decoded(self, batch: Any) -> Decoded:
-        """Decode some rows."""
+        """Decode some rows.
+
+        Raises:
+            MalformedRequest: they are the first, and their times are not in nanoseconds.
+        """
+        if not self._row:
+            columns.check_unit(self._column(batch, "Timestamp"))
         findings = Findings(is_bounded=False)
         spans: list[Span] = []
         unread = self._read_rows(batch, findings, spans)

@@ -32,8 +32,9 @@ def score(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the results of stored spans as batches with the schema `RESULTS`.
 
-    Rows are sorted by trace id, so that memory holds one batch, and the traces that begin or end in it. Results of a
-    call that raises an error are not to be used. Conversations are not evaluated: their turns may be anywhere.
+    Rows are sorted by trace id, so that memory holds one batch and the traces that are not finished at its edges.
+    Results of a call that raises an error are not to be used. Conversations are not evaluated: their turns may be
+    anywhere.
 
     Args:
         batches: spans with the columns of `otel_traces`, sorted by `TraceId`.
@@ -57,7 +58,8 @@ def _scored(
     names = wiring.wanted(config).log_names
     refused: Counter[str] = Counter()
     rows = ResultRows(label, content=config.tool_content)
-    recorded = SortedSpans(*(_decoded(table, names, refused) for table in (batches, logs)))
+    read = {"spans": batches, "logs": logs}
+    recorded = SortedSpans({name: _decoded(name, table, names, refused) for name, table in read.items()})
     for report in offline.score(recorded, config, pipeline):
         if (full := rows.add(report)) is not None:
             yield full
@@ -70,7 +72,9 @@ def _scored(
         _log.warning("dialect %r failed on %d spans (%s): their traces were skipped", dialect, count, error)
 
 
-def _decoded(table: Iterable[pa.RecordBatch], names: Sequence[str], refused: Counter[str]) -> Iterator[Decoded]:
+def _decoded(
+    name: str, table: Iterable[pa.RecordBatch], names: Sequence[str], refused: Counter[str]
+) -> Iterator[Decoded]:
     """Yield the rows of a table, and count those that are refused."""
     try:
         for decoded in decoded_rows(table.to_batches() if isinstance(table, pa.Table) else table, names):
@@ -78,4 +82,5 @@ def _decoded(table: Iterable[pa.RecordBatch], names: Sequence[str], refused: Cou
                 refused[each.reason] += each.spans
             yield decoded
     except MalformedRequest as error:
-        raise InputError(str(error)) from error
+        message = f"{name}: {error}"
+        raise InputError(message) from error
