@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from spanscore.contracts import Emitter, TakesAlarms
-from spanscore.emitters.alarm_event import alarm_sentence, time_of
+from spanscore.emitters.alarm_event import alarm_line, time_of
 from spanscore.messages.faults import contained
 from spanscore.messages.plural import plural
 from spanscore.model import Report
@@ -80,9 +80,11 @@ class LiveMonitors:
     def restore(self, store: MonitorStore) -> None:
         """Take over the state of an earlier process, and store it from now on."""
         state = store.monitors()
+        if state is None and not self._monitors.each:
+            return
         if state is not None:
             try:
-                self._monitors.restore(state)
+                self._tell(self._monitors.restore(state))
             except ValueError as error:
                 _log.error("storage: %s; their evidence begins anew", error)
         self._store = store
@@ -133,11 +135,11 @@ class LiveMonitors:
 
     def _tell(self, alarms: Iterable[MonitorAlarm]) -> None:
         for alarm in alarms:
-            _log.log(logging.INFO if alarm.is_over else logging.WARNING, "%s", alarm_sentence(alarm))
+            _log.log(logging.INFO if alarm.is_over else logging.WARNING, "%s", alarm_line(alarm))
             for target in self._targets:
                 contained(target, partial(target.alarm, alarm))
 
 
 def log_share(share: float) -> float:
-    """Return the logarithm to base 10 of a share of evidence, at least -12."""
-    return max(_LEAST_LOG, math.log10(share)) if share > 0 else _LEAST_LOG
+    """Return the logarithm to base 10 of a share of evidence, from -12 to 0."""
+    return min(max(_LEAST_LOG, math.log10(share)), 0.0) if share > 0 else _LEAST_LOG

@@ -15,6 +15,8 @@ from spanscore.scoring.monitors.settings import MonitorSettings
 MOST_SERIES: Final = 100
 """Series of their own; further ones count in `OTHER`."""
 OTHER: Final = "_other"
+NO_VALUE: Final = "(none)"
+"""In names of series, for an attribute that a run does not have."""
 UNSEEN_MINUTES: Final = 24 * 60
 """The minutes without a run after which a series gives way to a new one."""
 SeriesKey: TypeAlias = tuple[str, ...]
@@ -87,6 +89,8 @@ class ObjectiveMonitor:
         """The series with runs in this minute."""
         self._full_until = 0
         """The minute up to which no series can give way."""
+        if not self.by:
+            self._series[()] = _MonitoredSeries()  # so that its counts are 0 from the start, and not absent
 
     @property
     def threshold(self) -> float:
@@ -133,7 +137,8 @@ class ObjectiveMonitor:
                 yield self._alarm(key, series, after.since, after.bad or series.bad, after.counted or series.counted)
             elif before.is_alarm and not after.is_alarm:
                 bad, counted = before.portion_bad + series.bad, before.portion_counted + series.counted
-                yield self._alarm(key, series, before.portion, bad, counted)._replace(is_over=True)
+                alarm = self._alarm(key, series, before.since, bad, counted)
+                yield alarm._replace(is_over=True, good_since=before.portion)
             if not after.is_alarm and not after.counted:
                 series.clear()
             series.packed = after.packed()
@@ -203,5 +208,5 @@ class ObjectiveMonitor:
 
 
 def series_name(key: SeriesKey) -> str:
-    """Return the name of a series for people: the values with ` / ` between them."""
-    return " / ".join(key)
+    """Return the name of a series for people: the values with ` / ` between them; empty if the monitor has no `by`."""
+    return " / ".join(value or NO_VALUE for value in key)
