@@ -73,24 +73,36 @@ def test_shares(written: str, share: float) -> None:
         (f"of: {{verdict: pass}}, {OTHER_KEYS}", "monitors.one.of.verdict: must be 'fail', not 'pass'"),
         (
             "of: {verdict: fail}, at_most: 51%, one_false_alarm_per: 30d",
-            "monitors.one.at_most: must be at most 0.5, not '51%'",
+            "monitors.one.at_most: must be at most 50%, not '51%'",
         ),
         (
             "of: {verdict: fail}, at_most: 5, one_false_alarm_per: 30d",
-            "monitors.one.at_most: must be at most 0.5, not 5",
+            "monitors.one.at_most: must be at most 50%, not 5; did you mean 5%?",
         ),
         (
             "of: {verdict: fail}, at_most: few, one_false_alarm_per: 30d",
             "monitors.one.at_most: must be a share such as '5%' or 0.05, not 'few'",
         ),
-        ("of: {verdict: fail}, at_most: 5%, one_false_alarm_per: 30m", "must be at least 3600, not '30m'"),
+        ("of: {verdict: fail}, at_most: 5%, one_false_alarm_per: 30m", "must be at least 1h, not '30m'"),
+        ("of: {verdict: fail}, at_most: 0.05%, one_false_alarm_per: 30d", "must be at least 0.1%, not '0.05%'"),
+        (
+            "of: {verdict: fail}, at_most: 5%, one_false_alarm_per: month",
+            "must be a duration such as '500ms', '1m30s' or '30d', not 'month'",
+        ),
+        (f"of: {{evaluator: rules, fails: false}}, {OTHER_KEYS}", "of.fails: must be true, not false"),
+        (f"of: {{verdict: fail}}, by: [a, b, a], {OTHER_KEYS}", "by: has 'a' more than once"),
+        (f"of: {{verdict: fail}}, {VERSIONS.replace('2', '1')}", "new and stable: must not be equal"),
         (f"of: {{verdict: fail}}, by: [a, b, c, d], {OTHER_KEYS}", "monitors.one.by: must have at most 3 items"),
         (OTHER_KEYS, "monitors.one.of: the key is required"),
-        ("of: {verdict: fail}", f"monitors.one: {EITHER}"),
-        ("of: {verdict: fail}, at_most: 5%", f"monitors.one: {EITHER}"),
-        (f"of: {{verdict: fail}}, {OTHER_KEYS}, false_alarm: 1%", f"monitors.one: {EITHER}"),
+        ("of: {verdict: fail}", f"monitors.one: {EITHER}; it has none of them"),
+        ("of: {verdict: fail}, at_most: 5%", f"monitors.one: {EITHER}; one_false_alarm_per is missing"),
+        ("of: {verdict: fail}, new: {a: b}", f"monitors.one: {EITHER}; stable and false_alarm are missing"),
+        (
+            f"of: {{verdict: fail}}, {OTHER_KEYS}, false_alarm: 1%",
+            f"monitors.one: {EITHER}; at_most does not go with false_alarm",
+        ),
         (f"of: {{verdict: fail}}, {VERSIONS}, by: [a]", "by: cannot be given with new and stable"),
-        (f"of: {{verdict: fail}}, {VERSIONS.replace('1%', '30%')}", "false_alarm: must be at most 0.2, not '30%'"),
+        (f"of: {{verdict: fail}}, {VERSIONS.replace('1%', '30%')}", "false_alarm: must be at most 20%, not '30%'"),
     ],
 )
 def test_mistakes(entry: str, message: str) -> None:

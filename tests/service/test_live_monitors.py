@@ -181,6 +181,18 @@ def test_a_monitor_without_runs_counts_zero() -> None:
         assert f"spanscore_monitor_runs_bad_total{labels} 0" in shown
 
 
+def test_attributes_that_no_run_has_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """After a hundred runs."""
+    clock = Clock()
+    with serving(ON_ANY_PORT + MONITORS.replace("[gen_ai.agent.name]", "[gen_ai.agent]"), clock=clock) as running:
+        send(running, 1, bad=0, runs=99)
+        send(running, 2, bad=0, runs=1)
+        said = "refund_policy: gen_ai.agent is on none of 100 runs; did you mean 'gen_ai.agent.name'?"
+        eventually(lambda: said in [record.message for record in caplog.records])
+        send(running, 3, bad=0, runs=1)
+    assert 1 == sum("is on none of" in record.message for record in caplog.records)
+
+
 def test_without_monitors_nothing_counts() -> None:
     """Neither an emitter nor a metric is there."""
     with serving(ON_ANY_PORT) as running:

@@ -16,13 +16,16 @@ from spanscore.messages.faults import contained
 from spanscore.messages.plural import plural
 from spanscore.model import Report
 from spanscore.model.alarms import MonitorAlarm
-from spanscore.scoring.monitors.monitor import SeriesState, series_name
+from spanscore.scoring.monitors.judged import absent_sentence
+from spanscore.scoring.monitors.monitor import ObjectiveMonitor, SeriesState, series_name
 from spanscore.scoring.monitors.monitors import Monitors
 
 _EVERY_S: Final = 1.0
 _SAVE_EVERY_S: Final = 10.0
 _LEAST_LOG: Final = -12.0
 _SHOWN: Final = 3
+_TELLING_RUNS: Final = 100
+_MOST_KNOWN: Final = 1_000
 _MINUTE_S: Final = 60
 
 _log = logging.getLogger(__name__)
@@ -61,9 +64,15 @@ class LiveMonitors:
         self._store: MonitorStore | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._save_at = 0.0
+        self._known: Final[set[str]] = set()
+        """Attributes that runs have, while a monitor is in `_split`."""
+        self._split: Final = [each for each in monitors.each if isinstance(each, ObjectiveMonitor) and each.by]
+        """The monitors of which it is not known yet whether runs have the attributes in `by`."""
 
     def emit(self, report: Report) -> None:
         """Count the run of a report."""
+        if self._split and len(self._known) < _MOST_KNOWN:
+            self._known.update(report.trajectory.attributes)
         self._tell(self._monitors.count(report, self._minute))
 
     def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits
@@ -125,6 +134,7 @@ class LiveMonitors:
     def _look(self) -> None:
         try:
             self._tell(self._monitors.advance(self._minute))
+            self._look_for_keys()
             now = time.monotonic()
             if self._store is not None and now >= self._save_at:
                 self._save_at = now + _SAVE_EVERY_S
@@ -132,6 +142,15 @@ class LiveMonitors:
         except Exception:  # noqa: BLE001 - the next look may succeed
             _log.exception("monitors could not end a minute")
         self.start()
+
+    def _look_for_keys(self) -> None:
+        """Log once for each monitor, after its first hundred runs, the attributes in `by` that none of them has."""
+        for monitor in tuple(self._split):
+            runs, absent = monitor.absent()
+            if runs >= _TELLING_RUNS:
+                self._split.remove(monitor)
+                for key in absent:
+                    _log.warning("%s: %s", monitor.name, absent_sentence(key, runs, self._known))
 
     def _tell(self, alarms: Iterable[MonitorAlarm]) -> None:
         for alarm in alarms:

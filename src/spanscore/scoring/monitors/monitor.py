@@ -153,6 +153,12 @@ class ObjectiveMonitor:
             share = max(found.value / threshold, float(found.is_alarm))
             yield key, SeriesState(share, found.is_alarm, found.since, counted, bad, series.alarms)
 
+    def absent(self) -> tuple[int, tuple[str, ...]]:
+        """Return the runs since the start, and the attributes in `by` that none of them has."""
+        runs = sum(each.counted_before + each.counted for each in self._series.values())
+        absent = (key for place, key in enumerate(self.by) if not any(each[place] for each in self._series))
+        return runs, tuple(absent)
+
     def saved(self) -> Iterator[SavedSeries]:
         """Yield each series to be stored."""
         for key, each in self._series.items():
