@@ -61,7 +61,7 @@ def test_serve_needs_somewhere_to_send_spans(read: Read, exporters: str) -> None
     [
         ("{mode: off}", "keep.mode"),
         ("{default: none}", "'all', or a share such as '5%' or 0.05, not 'none'"),
-        ("{default: 0}", "keep.default: must be at least 1e-06, not 0"),
+        ("{default: 0}", "keep.default: must be at least 0.0001%, not 0"),
         ("{default: 101%}", "keep.default: must be at most 1, not '101%'"),
         ("{default: 1.5}", "keep.default: must be at most 1, not 1.5"),
         ("{default: true}", "'all', or a share"),

@@ -79,6 +79,7 @@ def test_shares(written: str, share: float) -> None:
             "of: {verdict: fail}, at_most: 5, one_false_alarm_per: 30d",
             "monitors.one.at_most: must be at most 50%, not 5; did you mean 5%?",
         ),
+        ("of: {verdict: fail}, at_most: 51, one_false_alarm_per: 30d", "must be at most 50%, not 51"),
         (
             "of: {verdict: fail}, at_most: few, one_false_alarm_per: 30d",
             "monitors.one.at_most: must be a share such as '5%' or 0.05, not 'few'",

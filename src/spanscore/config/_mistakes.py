@@ -45,8 +45,6 @@ _KINDS: Final = {
 }
 
 LONGEST_SHOWN: Final = 60
-_ALL: Final = 100
-"""All, in percent."""
 _BOOLEANS_OF_YAML_1_1: Final = frozenset({"yes", "no", "on", "off", "y", "n"})
 _NUMBERS_OF_YAML_1_1: Final = re.compile(r"[-+]?(?:0[0-7]+|0o[0-7]+|0x[0-9a-fA-F]+|0b[01]+|[0-9][0-9_]*|[0-9:.]+)")
 
@@ -181,7 +179,7 @@ def _percent_hint(limit: str, node: Node) -> str:
     value = node.value
     if not limit.endswith("%") or not isinstance(value, (int, float)) or node.written is not None:
         return ""
-    return f"; did you mean {value:g}%?" if value <= _ALL else ""
+    return f"; did you mean {value:g}%?" if 1 <= value <= float(limit.removesuffix("%")) else ""
 
 
 def _hint(mistake: Mistake, node: Node) -> str:

@@ -47,6 +47,9 @@ from spanscore.model import NotRecorded
 UNSAID: Final[Mapping[str, Any]] = {"default_factory": object, "validate_default": False}
 """A key that may be left out, without a default in the JSON Schema."""
 
+_PLAIN: Final = (0, 1)
+"""Bounds that need no unit."""
+
 
 def model_of(documented: type[Any], base: type[Model], fields: Mapping[str, Any]) -> type[Model]:
     """Return a model with the documentation of a dataclass."""
@@ -135,7 +138,7 @@ def _built(documented: type[Any], checked: Section) -> Any:
 def _checked_by(mark: Any, written: Written | None) -> Any:
     """Return the pydantic form of a mark in an annotation; bounds of a value that is written as text are, too."""
     match mark:
-        case Ge(limit) | Le(limit) if limit != 0 and written is not None:
+        case Ge(limit) | Le(limit) if limit not in _PLAIN and written is not None:
             return AfterValidator(partial(_within, mark, written.write))
         case Written():
             return _Text(mark)
