@@ -95,7 +95,7 @@ def test_a_run_of_both_kinds_of_file_counts_once(folder: Path) -> None:
 
     assert ("", True) == (both.stderr, "shop / refund-agent: 350 runs, 35 failed" in both.stdout)
     broken = spanscore("watch", "broken.gz", "--config", "spanscore.yaml")
-    assert (2, True) == (broken.returncode, "broken.gz: Compressed file ended" in broken.stderr), broken
+    assert (2, True) == (broken.returncode, "broken.gz: cannot be read: Compressed file ended" in broken.stderr), broken
 
 
 def test_it_says_why_it_says_little(folder: Path) -> None:

@@ -154,12 +154,11 @@ class FileRuns:
 
 
 def are_results(path: str) -> bool:
-    """Return whether the first line of a file is a result, and no recorded request.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
-    return Path(path).is_file() and report_in(next(lines_of(path), b"")) is not None
+    """Return whether the first line of a file is a result, and no recorded request, nor unreadable."""
+    try:
+        return Path(path).is_file() and report_in(next(lines_of(path), b"")) is not None
+    except InputError:
+        return False  # a recording of which the rest may be readable
 
 
 def lines_of(path: str) -> Iterator[bytes]:
