@@ -92,6 +92,12 @@ def coloured_series(panel: timeseries.Panel, legends: dict[str, str], shade: str
             panel.override_by_query(letter, [_colour("fixed", next(others))])
 
 
+def dashed(panel: timeseries.Panel, letter: str) -> timeseries.Panel:
+    """Draw the series of a query as dashed lines."""
+    style = {"fill": "dash", "dash": [10, 10]}
+    return panel.override_by_query(letter, [model.DynamicConfigValue(id_val="custom.lineStyle", value=style)])
+
+
 def legend(*calculations: str) -> common.VizLegendOptions:
     """Return a legend below the graph, with numbers of each series."""
     made = common.VizLegendOptions().show_legend(show_legend=True).calcs(list(calculations))

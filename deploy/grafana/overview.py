@@ -9,7 +9,7 @@ from grafana_foundation_sdk.builders import dashboard, table
 import itself
 import tools
 from boards import EVALUATOR, FIRING, NONE_FAILED, OVERVIEW, board, link
-from looks import ALL, OUTCOME, PALETTE, RED, SHARE, Says, totals
+from looks import ALL, OUTCOME, PALETTE, RED, SHARE, Says, dashed, totals
 from panels import Query, bars, distribution, evidence, failures, history, lines, number
 from promql import (
     DECIDED,
@@ -127,8 +127,11 @@ def _monitors(made: dashboard.Dashboard) -> None:
     share_of_bad = share(
         increase(bad, EVERYTHING, _SERIES, "$window"), increase(counted, EVERYTHING, _SERIES, "$window")
     )
-    said = Says("Failing runs of monitors", "Their share of the runs that the monitor counted.", nothing)
-    made.with_panel(lines(said, (_IN_SERIES, of(share_of_bad, _SERIES, most)), unit=SHARE, shade=PALETTE))
+    objective = of("max by (spanscore_monitor) (spanscore_monitor_objective)", "spanscore_monitor", most)
+    queries = (_IN_SERIES, of(share_of_bad, _SERIES, most)), ("{{spanscore_monitor}} · at_most", objective)
+    told = "Their share of the runs that the monitor counted. Dashed: the share that may fail."
+    shares = lines(Says("Failing runs of monitors", told, nothing), *queries, unit=SHARE, shade=PALETTE)
+    made.with_panel(dashed(shares, "B"))
 
 
 def _traces(made: dashboard.Dashboard) -> None:

@@ -179,6 +179,7 @@ def test_a_monitor_without_runs_counts_zero() -> None:
         shown = running.page("/metrics")[1]
         assert f"spanscore_monitor_runs_total{labels} 0" in shown
         assert f"spanscore_monitor_runs_bad_total{labels} 0" in shown
+        assert 'spanscore_monitor_objective{spanscore_monitor="refund_policy"} 0.05' in shown
 
 
 def test_attributes_that_no_run_has_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:

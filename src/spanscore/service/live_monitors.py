@@ -114,6 +114,11 @@ class LiveMonitors:
             for key, state in monitor.states():
                 yield (monitor.name, series_name(key)), state
 
+    def objectives(self) -> dict[tuple[str | None, ...], float]:
+        """Return the share of runs that may fail, by the name of each monitor that has one."""
+        settings = ((monitor.name, monitor.settings.at_most) for monitor in self._monitors.each)
+        return {(name,): at_most for name, at_most in settings if at_most is not None}
+
     def headline(self) -> str:
         """Return the alarms in a sentence; empty if there are none."""
         alarms = [(names, state.since) for names, state in self.states() if state.is_alarm]
