@@ -462,7 +462,7 @@ exporters: {scores_csv: {path: x, digit: 1}, scores_cvs: {}}
 
     assert [
         (
-            "c.yaml:1:42 receivers.spool.every: must be a duration such as '500ms', '1m30s' or '24h', not 5; "
+            "c.yaml:1:42 receivers.spool.every: must be a duration such as '500ms', '1m30s' or '30d', not 5; "
             "write '5s' for seconds"
         ),
         "c.yaml:2:35 exporters.scores_csv.digit: unknown key; did you mean 'digits'? (allowed: digits, path)",

@@ -30,6 +30,8 @@ MEANING: Final = {"pass": "green", "fail": RED, "skipped": "#8e8e8e", "none": "#
 OUTCOME: Final = "{{spanscore_outcome}}"
 SHOWN_AS: Final = {"failed": "evaluator error"}
 """What the metrics call failed is not what failed an evaluation, and beside `fail` it reads like that."""
+PALETTE: Final = "palette-classic-by-name"
+"""Instead of a shade: a colour for each series of a query, the same on every panel."""
 ALL: Final = "all"
 """What the series of everybody together is called."""
 
@@ -82,10 +84,18 @@ def coloured_series(panel: timeseries.Panel, legends: dict[str, str], shade: str
         elif name == ALL:
             wide = model.DynamicConfigValue(id_val="custom.lineWidth", value=3)
             panel.override_by_query(letter, [_colour("fixed", NEUTRAL), wide])
+        elif shade == PALETTE:
+            panel.override_by_query(letter, [_colour(PALETTE, "")])
         elif shade:
             panel.override_by_query(letter, [_colour("shades", shade)])
         else:
             panel.override_by_query(letter, [_colour("fixed", next(others))])
+
+
+def dashed(panel: timeseries.Panel, letter: str) -> timeseries.Panel:
+    """Draw the series of a query as dashed lines."""
+    style = {"fill": "dash", "dash": [10, 10]}
+    return panel.override_by_query(letter, [model.DynamicConfigValue(id_val="custom.lineStyle", value=style)])
 
 
 def legend(*calculations: str) -> common.VizLegendOptions:

@@ -9,8 +9,8 @@ from grafana_foundation_sdk.builders import dashboard, table
 import itself
 import tools
 from boards import EVALUATOR, FIRING, NONE_FAILED, OVERVIEW, board, link
-from looks import ALL, OUTCOME, RATIO, RED, SHARE, Says, totals
-from panels import Query, bars, distribution, failures, history, lines, number
+from looks import ALL, OUTCOME, PALETTE, RED, SHARE, Says, dashed, totals
+from panels import Query, bars, distribution, evidence, failures, history, lines, number
 from promql import (
     DECIDED,
     EVALUATION,
@@ -117,15 +117,21 @@ def _monitors(made: dashboard.Dashboard) -> None:
     made.with_row(dashboard.Row("Monitors"))
     nothing = "No monitor has counted a run. Monitors are in the configuration of spanscore, under monitors."
     most = f"topk(10, max by ({_SERIES}) (spanscore_monitor_evidence @ end()))"
-    evidence: Query = (_IN_SERIES, of(f"max by ({_SERIES}) (spanscore_monitor_evidence)", _SERIES, most))
-    said = Says("Evidence", "At 0 there is an alarm, at -1 a tenth of the evidence for it. The ten highest.", nothing)
-    made.with_panel(lines(said, evidence, unit=RATIO))
+    query: Query = (_IN_SERIES, of(f"max by ({_SERIES}) (spanscore_monitor_evidence)", _SERIES, most))
+    scale = (
+        "A logarithm to base 10: 0, the red line, is the alarm; -1 a tenth of the evidence for it, -2 a hundredth. "
+        "Below -6 nothing is drawn. The ten highest."
+    )
+    made.with_panel(evidence(Says("Evidence", scale, nothing), query))
     bad, counted = "spanscore_monitor_runs_bad_total", "spanscore_monitor_runs_total"
     share_of_bad = share(
         increase(bad, EVERYTHING, _SERIES, "$window"), increase(counted, EVERYTHING, _SERIES, "$window")
     )
-    said = Says("Failing runs of monitors", "Their share of the runs that the monitor counted.", nothing)
-    made.with_panel(lines(said, (_IN_SERIES, of(share_of_bad, _SERIES, most)), unit=SHARE))
+    objective = of("max by (spanscore_monitor) (spanscore_monitor_objective)", "spanscore_monitor", most)
+    queries = (_IN_SERIES, of(share_of_bad, _SERIES, most)), ("{{spanscore_monitor}} · at_most", objective)
+    told = "Their share of the runs that the monitor counted. Dashed: the share that may fail."
+    shares = lines(Says("Failing runs of monitors", told, nothing), *queries, unit=SHARE, shade=PALETTE)
+    made.with_panel(dashed(shares, "B"))
 
 
 def _traces(made: dashboard.Dashboard) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from grafana_foundation_sdk.builders import common, heatmap, prometheus, stat, statushistory, timeseries
+from grafana_foundation_sdk.builders import common, dashboard, heatmap, prometheus, stat, statushistory, timeseries
 from grafana_foundation_sdk.models import common as looks
 from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models.heatmap import HeatmapColorMode, HeatmapColorScale
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from looks import BLUE, COUNT, NEUTRAL, RED, SHARE, Says, coloured, coloured_series, dressed, legend
+from looks import BLUE, COUNT, NEUTRAL, PALETTE, RATIO, RED, SHARE, Says, coloured, coloured_series, dressed, legend
 
 PROMETHEUS: Final = model.DataSourceRef(type_val="prometheus", uid="${prometheus}")
 
@@ -22,6 +22,8 @@ LETTERS: Final = "ABCDEFGH"
 
 _STEP: Final = "1m"
 """No step of a graph is shorter: most agents have few runs in a minute."""
+_LEAST_EVIDENCE: Final = -6
+"""Below a millionth of the evidence of an alarm there is nothing to see."""
 _WHOLE_STEPS: Final = "Bars are whole steps: the first begins before the time range, so totals can exceed the numbers."
 """Grafana asks for both ends of the range, moved to a step; what is drawn at the start has happened before it."""
 _LEADS: Final = (
@@ -48,6 +50,14 @@ def lines(says: Says, *queries: Query, unit: str = COUNT, shade: str = "") -> ti
     if unit == SHARE:
         panel.max(1)
     return panel.show_points(looks.VisibilityMode.AUTO)
+
+
+def evidence(says: Says, query: Query) -> timeseries.Panel:
+    """Make a panel of logarithms of evidence: 0 is the alarm, with a red line."""
+    panel = lines(says, query, unit=RATIO, shade=PALETTE).min(_LEAST_EVIDENCE).max(1)
+    steps = [model.Threshold(value=None, color=NEUTRAL), model.Threshold(value=0, color=RED)]
+    panel.thresholds(dashboard.ThresholdsConfig().mode(model.ThresholdsMode.ABSOLUTE).steps(steps))
+    return panel.thresholds_style(common.GraphThresholdsStyleConfig().mode(looks.GraphThresholdsStyleMode.LINE))
 
 
 def bars(says: Says, *queries: Query, shade: str = BLUE) -> timeseries.Panel:

@@ -125,6 +125,7 @@ class History:
         shares = {(_MONITOR, f"{_service(each)} / {each}"): its.value / _ALARM for each, its in self._evidence.items()}
         logarithms = {each: log10(share) for each, share in shares.items() if share}
         self._page.observe(_OWN["spanscore.monitor.evidence"], lambda: logarithms)
+        self._page.observe(_OWN["spanscore.monitor.objective"], lambda: {(_MONITOR,): _OBJECTIVE.at_most})
         self._page.observe(_OWN["spanscore.monitor.alarm"], lambda: {labels: int(found.is_alarm)})
 
     def _evaluate(self, name: str, agent: str, service: str, outcome: str) -> None:

@@ -90,7 +90,7 @@ def test_number_of_values(refused: Callable[..., str]) -> None:
         ),
         (
             "traces: {trace_timeout: 12:30:45}",
-            "c.yaml:1:25 traces.trace_timeout: must be a duration such as '500ms', '1m30s' or '24h', not '12:30:45'",
+            "c.yaml:1:25 traces.trace_timeout: must be a duration such as '500ms', '1m30s' or '30d', not '12:30:45'",
         ),
         (
             "traces: {num_traces: 0o17}",

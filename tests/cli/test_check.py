@@ -72,6 +72,15 @@ def test_of_many_evaluators_the_first_are_named(tmp_path: Path, capsys: pytest.C
     assert told.endswith("a\ufffd7 (tool_call_trajectory) and 2 more\n")
 
 
+def test_monitors_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Behind the evaluators."""
+    path = tmp_path / "watching.yaml"
+    one = "{of: {verdict: fail}, at_most: 5%, one_false_alarm_per: 30d}"
+    path.write_text(f"monitors: {{quick: {one}, slow: {one}}}\n")
+    assert 0 == main(["check", str(path)])
+    assert capsys.readouterr().out.endswith(", 2 monitors: quick, slow\n")
+
+
 def test_every_mistake_of_steps_has_a_line(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each with its place in the file."""
     path.write_text(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -82,6 +83,46 @@ def test_results_give_the_same(folder: Path) -> None:
 
     assert (1, "") == (of_results.returncode, of_results.stderr)
     assert of_recording.stdout == of_results.stdout
+
+
+def test_a_run_of_both_kinds_of_file_counts_once(folder: Path) -> None:
+    """Also where the results are compressed."""
+    assert 1 == spanscore("score", "runs.jsonl", "--config", "spanscore.yaml", "--json", "results.jsonl").returncode
+    packed = gzip.compress((folder / "results.jsonl").read_bytes())
+    (folder / "results.jsonl.gz").write_bytes(packed)
+    (folder / "broken.gz").write_bytes(packed[:-20])
+    both = spanscore("watch", "runs.jsonl", "results.jsonl.gz", "--config", "spanscore.yaml")
+
+    assert ("", True) == (both.stderr, "shop / refund-agent: 350 runs, 35 failed" in both.stdout)
+    broken = spanscore("watch", "broken.gz", "--config", "spanscore.yaml")
+    assert (2, True) == (broken.returncode, "broken.gz: cannot be read: Compressed file ended" in broken.stderr), broken
+
+
+def test_it_says_why_it_says_little(folder: Path) -> None:
+    """Few runs, an attribute that none has, a monitor without runs, and runs whose end is not known."""
+    config = CONFIG.replace("[service.name, gen_ai.agent.name]", "[gen_ai.agent]").replace("30d", "36h")
+    versions = "new: {service.version: '2.*'}, stable: {service.version: '1.*'}, false_alarm: 1%"
+    config += f"  idle: {{of: {{evaluator: rules}}, {versions}}}\n"
+    (folder / "spanscore.yaml").write_text(config, encoding="utf-8")
+    six = [run_at(number, number + 1, bad=False) for number in range(6)]
+    (folder / "six.jsonl").write_text("\n".join(map(json.dumps, six)), encoding="utf-8")
+    passed = {"rules": {"type": "tool_policy", "outcome": "score", "value": 1.0, "passed": True}}
+    result = {"trace_id": "1" * 32, "root_span_id": "1" * 16, "tool_calls": [], "outcomes": passed}
+    (folder / "short.jsonl").write_text(json.dumps(result) + "\n", encoding="utf-8")
+    ended = spanscore("watch", "six.jsonl", "short.jsonl", "--config", "spanscore.yaml", "--suggest")
+
+    assert (1, "idle: no run counts\n1 run without calls left out (1 passed): the shares are too high\n") == (
+        ended.returncode,
+        ended.stderr,
+    )
+    assert [
+        "refund_policy: at most 5 %, one false alarm per 36h",
+        "  (none): 6 runs, 0 failed (0 %), 0 alarms",
+        "  gen_ai.agent is on none of 6 runs; did you mean 'gen_ai.agent.name'?",
+        "  too few runs to suggest an objective (6; 20 are needed for 50 %, 1,000 for 1 %)",
+        "idle: new against stable, a false alarm with a chance of 1 %",
+        "  no run counts",
+    ] == ended.stdout.splitlines()
 
 
 def test_no_alarm_is_success(folder: Path) -> None:

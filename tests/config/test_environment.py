@@ -152,7 +152,7 @@ def test_bad_references(problems: Problems, text: str, expected: str) -> None:
         (
             "traces: {trace_timeout: '${env:NUMBER}'}",
             (
-                "c.yaml:1:25 traces.trace_timeout: must be a duration such as '500ms', '1m30s' or '24h', not the value "
+                "c.yaml:1:25 traces.trace_timeout: must be a duration such as '500ms', '1m30s' or '30d', not the value "
                 "of '${env:NUMBER}'; write '${env:NUMBER}s' for seconds"
             ),
         ),

@@ -368,7 +368,7 @@ def test_time_limits_that_are_none(problems: Problems) -> None:
         for number, limit in enumerate(["0s", "5", "never"])
     )
 
-    duration = "must be a duration such as '500ms', '1m30s' or '24h'"
+    duration = "must be a duration such as '500ms', '1m30s' or '30d'"
     assert [
         "c.yaml:2:48 evaluators.e0.time_limit: must be more than 0, not '0s'; write 'none' for no limit",
         f"c.yaml:3:48 evaluators.e1.time_limit: {duration}, not 5; write '5s' for seconds",

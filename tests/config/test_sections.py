@@ -165,7 +165,7 @@ def test_sizes(read: Read, text: str, expected: int) -> None:
 
 
 OTLP = "receivers: {otlp: {protocols: "
-DURATION = "must be a duration such as '500ms', '1m30s' or '24h', not "
+DURATION = "must be a duration such as '500ms', '1m30s' or '30d', not "
 SIZE = "must be a size such as '64MiB', '1GiB' or '10MB', not "
 ENDPOINT = "must be host:port, such as 'localhost:4317' or '[::1]:4317'"
 

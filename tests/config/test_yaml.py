@@ -220,7 +220,7 @@ def test_only_json_is_not_text(read: Read) -> None:
         (
             "traces: {decision_delay: 2}",
             (
-                "c.yaml:1:26 traces.decision_delay: must be a duration such as '500ms', '1m30s' or '24h', not 2; "
+                "c.yaml:1:26 traces.decision_delay: must be a duration such as '500ms', '1m30s' or '30d', not 2; "
                 "write '2s' for seconds"
             ),
         ),

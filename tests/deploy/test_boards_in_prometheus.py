@@ -288,8 +288,10 @@ def test_panel_has_no_thresholds_by_default() -> None:
     def check(uid: str, panel: Panel) -> None:
         steps = [(step["value"], step["color"]) for step in panel.defaults["thresholds"]["steps"]]
 
-        assert steps in ([(None, "text")], [(None, "red"), (0.8, "yellow"), (0.95, "green")])
-        assert len(steps) == 1 or panel.defaults["unit"] == "percentunit"
+        judged = [(None, "red"), (0.8, "yellow"), (0.95, "green")]
+        assert steps in ([(None, "text")], judged, [(None, "text"), (0, "red")])
+        assert steps != judged or panel.defaults["unit"] == "percentunit"
+        assert ((0, "red") in steps) == (panel.title == "Evidence")
 
     assert [] == failing_panels(check, PANELS)
 

@@ -173,6 +173,25 @@ def test_text_boxes_begin_with_their_default() -> None:
         assert box["query"] == box["current"]["value"] != ""
 
 
+def test_evidence_is_drawn() -> None:
+    """It is a logarithm from -12 to 0: an axis that begins at 0 hides all of it."""
+    panels = [
+        panel
+        for board in BOARDS
+        for panel in board["panels"]
+        if any(
+            "spanscore_monitor_evidence)" in each.get("expr", "").split(" and ")[0] for each in panel.get("targets", ())
+        )
+    ]
+
+    assert panels
+    for panel in panels:
+        drawn = panel["fieldConfig"]["defaults"]
+        assert (-6, 1) == (drawn["min"], drawn["max"])
+        assert {"color": "red", "value": 0} in drawn["thresholds"]["steps"]
+        assert "line" == drawn["custom"]["thresholdsStyle"]["mode"]
+
+
 def test_words_for_an_empty_graph_do_not_stand_on_its_axis() -> None:
     """Where only whole numbers are shown, Grafana puts the field's `noValue` at every mark between two of them."""
     whole = [

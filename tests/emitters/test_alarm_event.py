@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deadline import DEADLINE_S
 from emitters.otlp_server import OtlpServer
-from spanscore.emitters.alarm_event import alarm_attributes, alarm_sentence
+from spanscore.emitters.alarm_event import alarm_attributes, alarm_line, alarm_sentence
 from spanscore.emitters.otlp.otlp_logs import OtlpLogs
 from spanscore.model.alarms import MonitorAlarm
 
@@ -30,7 +30,23 @@ def test_sentences() -> None:
     assert "refund_policy: 1 of 1 run failed since 2025-02-19 12:00 UTC (objective 0.1 %)" == alarm_sentence(
         ALARM._replace(series="", bad=1, counted=1, since=NOON - 1440, objective=0.001)
     )
-    assert "refund_policy: the alarm is over: 31 of 204 runs" in alarm_sentence(ALARM._replace(is_over=True))
+    assert (
+        "refund_policy: the alarm since 08:31 UTC is over: in the last 60 minutes 6 of 120 runs of shop / refund-agent "
+        "failed (objective 5 %)"
+    ) == alarm_sentence(ALARM._replace(is_over=True, good_since=NOON - 59, bad=6, counted=120))
+    assert "refund_policy: its settings changed; its alarm of shop / refund-agent and evidence are dropped" == (
+        alarm_sentence(ALARM._replace(is_over=True, dropped="its settings changed"))
+    )
+
+
+def test_the_line_of_the_log() -> None:
+    """It has the last traces and the reasons, too; the end of an alarm has none."""
+    assert (
+        f"{alarm_sentence(ALARM)}; traces: {'01' * 16}, {'02' * 16}; "
+        "reasons: rules: check_policy was not called; rules: failed"
+    ) == alarm_line(ALARM)
+    for each in (ALARM._replace(is_over=True), ALARM._replace(traces=())):
+        assert alarm_sentence(each) == alarm_line(each)
 
 
 def test_attributes() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scoring.monitors.runs_of_shop import monitored, run_of_shop
 from spanscore.model import Report
 from spanscore.model.alarms import MonitorAlarm
-from spanscore.runs.watched_runs import Hour, WatchedRuns
+from spanscore.runs.watched_runs import Hour, Suggestion, WatchedRuns
 from spanscore.scoring.monitors.monitors import Monitors
 
 NOON = 483_334 * 60
@@ -71,16 +71,34 @@ def test_the_worst_hour() -> None:
 def test_the_suggestion_raises_no_alarm() -> None:
     """It is the least one that does not; with all runs bad there is none up to 50 %."""
     watched = watched_hours((2, 40), (8, 40), (8, 40), (8, 40))
-    suggested = watched.suggested("one")
+    found = watched.suggested("one")
+    suggested = found.at_most
 
     assert suggested is not None
+    assert (0.07, NOON + 60, 160) == (found.below, min(found.alarm.minute, NOON + 60), found.runs)  # type: ignore[union-attr]
     for share, expected in ((suggested, False), (0.01, True)):
         settings = {"one": replace(watched.settings["one"], at_most=share)}
         again = WatchedRuns(settings)
         for run in watched.series("one")[""].runs:
             again.add(ended(run_of_shop(bad=run.bad_for is not None), run.minute))
         assert expected is any(series.alarms for series in again.series("one").values())
-    assert watched_hours((60, 60), (60, 60)).suggested("one") is None
+    assert watched_hours((60, 60), (60, 60)).suggested("one").at_most is None
+
+
+def test_few_runs_suggest_little() -> None:
+    """An objective has to allow ten failures in them."""
+    assert Suggestion(19, None) == watched_hours((0, 19)).suggested("one")
+    assert Suggestion(100, 0.1) == watched_hours((0, 100)).suggested("one")
+    assert Suggestion(1_000, 0.01) == watched_hours((0, 1_000)).suggested("one")
+
+
+def test_attributes_that_no_run_has() -> None:
+    """They are named; one that some run has is not."""
+    watched = WatchedRuns({"one": monitored(by=("service.name", "gen_ai.agent"))})
+    assert () == watched.absent("one")
+    watched.add(ended(run_of_shop(), NOON))
+
+    assert ("gen_ai.agent",) == watched.absent("one")
 
 
 def test_an_alarm_has_its_first_traces() -> None:
@@ -98,5 +116,6 @@ def test_a_run_without_an_end_has_no_minute() -> None:
     """It is left out, and counted."""
     watched = WatchedRuns({"one": monitored()})
     watched.add(run_of_shop())
+    watched.add(run_of_shop(bad=True))
 
-    assert ({}, 1) == (watched.series("one"), watched.without_end)
+    assert ({}, 2, 1) == (watched.series("one"), watched.without_end, watched.passed_without_end)

@@ -85,7 +85,7 @@ def test_an_alarm_goes_everywhere(caplog: pytest.LogCaptureFixture) -> None:
                 send(running, minute, bad=3, runs=3)
             assert 1 == metric(running, "spanscore_monitor_alarm")
             assert 1 == metric(running, "spanscore_monitor_alarms_total")
-            assert 0 <= metric(running, "spanscore_monitor_evidence")
+            assert 0 == metric(running, "spanscore_monitor_evidence")
             eventually(lambda: "Alarm: refund_policy (refund-agent) since" in running.page("/")[1])
         events = [each for each in records_of(capture.bodies()) if each.event_name == "spanscore.monitor.alarm"]
 
@@ -98,7 +98,9 @@ def test_an_alarm_goes_everywhere(caplog: pytest.LogCaptureFixture) -> None:
     assert ("WARN", True) == (event.severity_text, told["spanscore.monitor.alarm"].bool_value)
     assert f"{503:032x}" in told["spanscore.monitor.traces"].string_value.split(", ")
     assert "rules: check_policy was called too rarely" == told["spanscore.monitor.reasons"].string_value
-    assert 1 == sum(event.body.string_value == record.message for record in caplog.records)
+    (line,) = (record.message for record in caplog.records if record.message.startswith(event.body.string_value))
+    assert f"{503:032x}; reasons: rules: check_policy was called too rarely" in line
+    assert "; traces: " in line
 
 
 def test_a_minute_ends_by_the_clock() -> None:
@@ -138,6 +140,58 @@ def test_after_a_kill_monitors_go_on(tmp_path: Path) -> None:
         send(running, 6, bad=1, runs=1)
         runs = re.findall(r"^spanscore_runs_total\S* (\S+)", running.page("/metrics")[1], re.MULTILINE)
         assert sum(map(float, runs)) == metric(running, "spanscore_monitor_runs_bad_total")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (MONITORS.replace("at_most: 5%", "at_most: 10%"), "its settings changed"),
+        (MONITORS.partition("monitors:")[0], "the monitor was removed"),
+    ],
+)
+def test_a_changed_monitor_ends_its_alarm(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, changed: str, said: str
+) -> None:
+    """In the log and as an event; once."""
+    clock = Clock()
+    caplog.set_level(logging.INFO)
+    with serving(configuration(tmp_path, MONITORS), clock=clock) as running:
+        for minute in range(7):
+            send(running, minute, bad=3, runs=3)
+            clock.now += 60
+    said = f"refund_policy: {said}; its alarm of refund-agent and evidence are dropped"
+    with capturing("http/protobuf") as capture:
+        onward = f'exporters: {{otlp: {{endpoint: "{capture.endpoint}", signals: [logs]}}, '
+        with serving(configuration(tmp_path, changed).replace("exporters: {", onward), clock=clock):
+            pass
+        with serving(configuration(tmp_path, changed), clock=clock):
+            pass
+        events = [each for each in records_of(capture.bodies()) if each.event_name == "spanscore.monitor.alarm"]
+
+    assert [said] == [each.body.string_value for each in events]
+    assert 1 == sum(record.message == said for record in caplog.records)
+
+
+def test_a_monitor_without_runs_counts_zero() -> None:
+    """Its counters are there from the start, so that one can ask for those at zero."""
+    with serving(ON_ANY_PORT + MONITORS.replace("    by: [gen_ai.agent.name]\n", "")) as running:
+        labels = '{spanscore_monitor="refund_policy",spanscore_monitor_series=""}'
+        shown = running.page("/metrics")[1]
+        assert f"spanscore_monitor_runs_total{labels} 0" in shown
+        assert f"spanscore_monitor_runs_bad_total{labels} 0" in shown
+        assert 'spanscore_monitor_objective{spanscore_monitor="refund_policy"} 0.05' in shown
+
+
+def test_attributes_that_no_run_has_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """After a hundred runs."""
+    clock = Clock()
+    with serving(ON_ANY_PORT + MONITORS.replace("[gen_ai.agent.name]", "[gen_ai.agent]"), clock=clock) as running:
+        send(running, 1, bad=0, runs=99)
+        send(running, 2, bad=0, runs=1)
+        said = "refund_policy: gen_ai.agent is on none of 100 runs; did you mean 'gen_ai.agent.name'?"
+        eventually(lambda: said in [record.message for record in caplog.records])
+        send(running, 3, bad=0, runs=1)
+    assert 1 == sum("is on none of" in record.message for record in caplog.records)
 
 
 def test_without_monitors_nothing_counts() -> None:

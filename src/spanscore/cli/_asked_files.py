@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import zlib
@@ -25,6 +26,7 @@ from spanscore.reports.reason_table import CountedRun, ReasonTable
 from spanscore.runs import offline
 from spanscore.runs.recorded_conversations import RecordedConversations
 
+_GZIP_MAGIC: Final = b"\x1f\x8b"
 _PROBLEMS: Final = 20
 _FASTEST: Final = 1
 
@@ -152,25 +154,26 @@ class FileRuns:
 
 
 def are_results(path: str) -> bool:
-    """Return whether the first line of a file is a result, and no recorded request.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
-    return Path(path).is_file() and report_in(next(lines_of(path), b"")) is not None
+    """Return whether the first line of a file is a result, and no recorded request, nor unreadable."""
+    try:
+        return Path(path).is_file() and report_in(next(lines_of(path), b"")) is not None
+    except InputError:
+        return False  # a recording of which the rest may be readable
 
 
 def lines_of(path: str) -> Iterator[bytes]:
-    """Yield the lines of a file.
+    """Yield the lines of a file, plain or gzip.
 
     Raises:
         InputError: it cannot be read.
     """
     try:
         with Path(path).open("rb") as file:
-            yield from file
-    except OSError as error:
-        raise InputError(cannot_be_read(path, error.strerror)) from error
+            is_gzip = file.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
+            yield from gzip.GzipFile(fileobj=file) if is_gzip else file
+    except (OSError, EOFError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise InputError(cannot_be_read(path, why)) from error
 
 
 def report_in(line: bytes) -> dict[str, Any] | None:

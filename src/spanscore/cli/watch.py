@@ -14,6 +14,7 @@ from spanscore.cli._asked_files import are_results, lines_of, report_in
 from spanscore.cli._recordings import passed_over, problems_of, reading
 from spanscore.config import Config
 from spanscore.config import parts as wiring
+from spanscore.contracts.settings import AS_DURATION
 from spanscore.emitters.alarm_event import alarm_sentence, time_of
 from spanscore.errors import ConfigError
 from spanscore.messages.plural import plural
@@ -21,12 +22,13 @@ from spanscore.messages.printable import printable
 from spanscore.reports.json_reports import identity_of
 from spanscore.reports.report_of_json import report_of_json
 from spanscore.runs import offline
-from spanscore.runs.watched_runs import SUGGESTED, WatchedRuns, WatchedSeries
+from spanscore.runs.watched_runs import LEAST_ALLOWED, SUGGESTED, Suggestion, WatchedRuns, WatchedSeries
+from spanscore.scoring.monitors.judged import absent_sentence
 from spanscore.scoring.monitors.settings import MonitorSettings
 
 _TRACES_SHOWN: Final = 3
 _LINE_WIDTH: Final = 1_000
-_DAY: Final = 24 * 60
+_DAY_S: Final = 86_400
 _OTHER_DAY: Final = 0
 
 
@@ -41,7 +43,8 @@ def define(parser: argparse.ArgumentParser) -> None:
         "files",
         nargs="+",
         metavar="RUNS",
-        help="a recording, a directory of recordings, or JSON Lines of `spanscore score --json` or exporters.jsonl",
+        help="a recording (`-` is standard input), a directory of recordings, or a file with JSON Lines of `spanscore "
+        "score --json` or exporters.jsonl; each also with gzip",
     )
     parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="the configuration with monitors")
     parser.add_argument(
@@ -58,38 +61,44 @@ def run(arguments: argparse.Namespace) -> int:
     if not config.monitors:
         message = f"{config.source}: has no monitors; there is nothing to watch with"
         raise ConfigError(message)
-    watched = WatchedRuns(config.monitors)
+    watched, seen = WatchedRuns(config.monitors), set[Any]()
     results = [path for path in arguments.files if are_results(path)]
-    problems = [*_add_results(results, watched)]
+    problems = [*_add_results(results, watched, seen)]
     if recordings := [path for path in arguments.files if path not in results]:
-        problems += _add_recordings(recordings, config, watched)
-    is_quiet = not problems
+        problems += _add_recordings(recordings, config, watched, seen)
+    has_alarms = False
     for name, settings in config.monitors.items():
         series = watched.series(name)
-        is_quiet = is_quiet and bool(series) and not any(each.alarms for each in series.values())
-        print("\n".join(map(_printed, _lines(name, settings, series))))
-        if arguments.suggest and series and not settings.compares:
-            print(_suggestion(watched.suggested(name)))
+        has_alarms = has_alarms or any(each.alarms for each in series.values())
+        runs = sum(len(each.runs) for each in series.values())
+        absent = [f"  {absent_sentence(key, runs, watched.attributes)}" for key in watched.absent(name)]
+        print("\n".join(map(_printed, (*_lines(name, settings, series), *absent))))
+        if arguments.suggest and series:
+            print(_printed("  no at_most to suggest" if settings.compares else _suggestion(watched.suggested(name))))
+        if not series:
+            problems.append(f"{name}: no run counts")
     if watched.without_end:
-        problems.append(f"left out: {plural(watched.without_end, 'run')} whose end is not known")
+        told = f"{plural(watched.without_end, 'run')} without calls left out ({watched.passed_without_end} passed)"
+        problems.append(f"{told}: the shares are too high")
     for line in problems:
         print(printable(line, _LINE_WIDTH), file=sys.stderr)
-    return OK if is_quiet else FAILED
+    return FAILED if problems or has_alarms else OK
 
 
-def _add_recordings(paths: Sequence[str], config: Config, watched: WatchedRuns) -> list[str]:
+def _add_recordings(paths: Sequence[str], config: Config, watched: WatchedRuns, seen: set[Any]) -> list[str]:
     """Score recordings, add their runs, and return a line for each problem."""
     with reading(paths, wiring.wanted(config).log_names) as recording:
         for report in offline.score(recording, config, wiring.pipeline(config)):
-            watched.add(report)
+            run = report.trajectory
+            if (run.trace_id.hex(), run.root_span_id.hex(), run.unit.value) not in seen:
+                watched.add(report)
     for line in passed_over(recording):
         print(line, file=sys.stderr)
     return [*problems_of(recording), *(f"{file}: holds no span" for file in recording.empty_files())]
 
 
-def _add_results(paths: Sequence[str], watched: WatchedRuns) -> Iterator[str]:
+def _add_results(paths: Sequence[str], watched: WatchedRuns, seen: set[Any]) -> Iterator[str]:
     """Add the runs of results, each with its first line that is not of a pause, and yield a line for each problem."""
-    seen: set[Any] = set()
     for path in paths:
         for number, line in enumerate(lines_of(path), 1):
             report = report_in(line)
@@ -105,14 +114,14 @@ def _lines(name: str, settings: MonitorSettings, found: dict[str, WatchedSeries]
     if settings.compares:
         yield f"{name}: new against stable, a false alarm with a chance of {_share(settings.false_alarm or 0)}"
     else:
-        days = settings.minutes / _DAY
-        yield f"{name}: at most {_share(settings.at_most or 0)}, one false alarm per {days:g} days"
+        per = _duration(settings.one_false_alarm_per_s or 0)
+        yield f"{name}: at most {_share(settings.at_most or 0)}, one false alarm per {per}"
     if not found:
         yield "  no run counts"
     for series, each in sorted(found.items()):
         begun = sum(not alarm.is_over for alarm in each.alarms)
         told = f"{plural(len(each.runs), 'run')}, {each.bad} failed ({_share(each.bad / len(each.runs))})"
-        yield f"  {series or 'all'}: {told}{_hour(each)}, {plural(begun, 'alarm')}"
+        yield f"  {f'{series}: ' if series else ''}{told}{_hour(each)}, {plural(begun, 'alarm')}"
         for alarm in each.alarms:
             traces = ", ".join(trace_id.hex() for trace_id in each.first_bad(alarm, _TRACES_SHOWN))
             first = f"; first: {traces}" if traces and not alarm.is_over else ""
@@ -127,10 +136,25 @@ def _hour(series: WatchedSeries) -> str:
     return f", worst hour {share} of {worst.counted} ({time_of(worst.begin, as_of=_OTHER_DAY)})"
 
 
-def _suggestion(at_most: float | None) -> str:
-    if at_most is None:
+def _suggestion(found: Suggestion) -> str:
+    least = round(LEAST_ALLOWED / SUGGESTED[-1])
+    if found.runs < least:
+        most = round(LEAST_ALLOWED / SUGGESTED[0])
+        needed = f"{least} are needed for {_share(SUGGESTED[-1])}, {most:,} for {_share(SUGGESTED[0])}"
+        return f"  too few runs to suggest an objective ({found.runs}; {needed})"
+    if found.at_most is None:
         return f"  these runs raise an alarm at {_share(SUGGESTED[-1])}, too"
-    return f"  the least at_most without an alarm in these runs: {at_most * 100:g}%"
+    told = f"  the least at_most without an alarm in these runs: {found.at_most * 100:g}%"
+    if found.alarm is None or found.below is None:
+        if found.at_most == SUGGESTED[0]:
+            return told
+        return f"{told} (less needs more than {plural(found.runs, 'run')}: ten failures must be allowed in them)"
+    series = f" of {found.alarm.series}" if found.alarm.series else ""
+    return f"{told} (at {found.below * 100:g}%: {time_of(found.alarm.minute, as_of=_OTHER_DAY)}{series})"
+
+
+def _duration(seconds: float) -> str:
+    return AS_DURATION.write(seconds) if seconds % _DAY_S else f"{seconds / _DAY_S:g}d"
 
 
 def _share(share: float) -> str:

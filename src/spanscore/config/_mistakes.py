@@ -104,7 +104,9 @@ def mistakes(error: ValidationError, node: Node) -> Iterator[Mistake]:
             type="key" if location[-1:] == ["[key]"] else kind,
             context=context,
             missing=missing,
-            wanted=(context["expected"],) if kind == "literal_error" else tuple(filter(None, [_KINDS.get(kind)])),
+            wanted=(_literal(context["expected"]),)
+            if kind == "literal_error"
+            else tuple(filter(None, [_KINDS.get(kind)])),
         )
         if choice is None:
             yield mistake
@@ -112,6 +114,11 @@ def mistakes(error: ValidationError, node: Node) -> Iterator[Mistake]:
             choices.setdefault(choice[0], {}).setdefault(choice[1], []).append(mistake)
     for path, members in choices.items():
         yield from _settled(path, members.values())
+
+
+def _literal(expected: str) -> str:
+    """Return an allowed value as the configuration writes it."""
+    return expected.lower() if expected in {"True", "False"} else expected
 
 
 def _settled(path: Path, members: Collection[list[Mistake]]) -> Iterable[Mistake]:
@@ -139,7 +146,8 @@ def message(mistake: Mistake, node: Node, allowed: Collection[str]) -> str:
     if mistake.type in _BOUNDS:
         name, words = _BOUNDS[mistake.type]
         limit = mistake.context[name]
-        return f"{words} {limit if isinstance(limit, str) else format(limit, '.12g')}, not {shown(node)}"
+        text = limit if isinstance(limit, str) else format(limit, ".12g")
+        return f"{words} {text}, not {shown(node)}{_percent_hint(text, node)}"
     if mistake.type in _COUNTS:
         return _wrong_count(mistake)
     return _OTHERS.get(mistake.type) or str(mistake.context.get("error", mistake.type.replace("_", " ")))
@@ -165,6 +173,13 @@ def _wrong_kind(mistake: Mistake, node: Node) -> str:
     if mistake.type == "not_a_secret":
         return "must be text; put it in quotes if it looks like a number or a boolean"
     return f"must be {wanted}, not {shown(node)}{_hint(mistake, node)}"
+
+
+def _percent_hint(limit: str, node: Node) -> str:
+    value = node.value
+    if not limit.endswith("%") or not isinstance(value, (int, float)) or node.written is not None:
+        return ""
+    return f"; did you mean {value:g}%?" if 1 <= value <= float(limit.removesuffix("%")) else ""
 
 
 def _hint(mistake: Mistake, node: Node) -> str:

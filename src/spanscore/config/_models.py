@@ -8,12 +8,13 @@ from __future__ import annotations
 import dataclasses
 import math
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
+from annotated_types import Ge, Le
 from pydantic import (
     AfterValidator,
     Field,
@@ -23,7 +24,7 @@ from pydantic import (
     ValidationInfo,
     create_model,
 )
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from spanscore.config._check import Model
 from spanscore.config._docstrings import docstring, field_docs
@@ -45,6 +46,9 @@ from spanscore.model import NotRecorded
 
 UNSAID: Final[Mapping[str, Any]] = {"default_factory": object, "validate_default": False}
 """A key that may be left out, without a default in the JSON Schema."""
+
+_PLAIN: Final = (0, 1)
+"""Bounds that need no unit."""
 
 
 def model_of(documented: type[Any], base: type[Model], fields: Mapping[str, Any]) -> type[Model]:
@@ -97,7 +101,8 @@ def checkable(hint: Any) -> Any:
     if origin is Literal or not arguments:
         return hint
     if origin is Annotated:
-        return Annotated[(checkable(arguments[0]), *map(_checked_by, arguments[1:]))]
+        written = next((mark for mark in _marks(hint) if isinstance(mark, Written)), None)
+        return Annotated[(checkable(arguments[0]), *(_checked_by(mark, written) for mark in arguments[1:]))]
     inner = tuple(checkable(argument) for argument in arguments if argument is not NotRecorded)
     return Union[inner] if origin in (Union, types.UnionType) else origin[inner]  # noqa: UP007 - known only here
 
@@ -130,9 +135,11 @@ def _built(documented: type[Any], checked: Section) -> Any:
         raise ValueError(str(error)) from error
 
 
-def _checked_by(mark: Any) -> Any:
-    """Return the pydantic form of a mark in an annotation."""
+def _checked_by(mark: Any, written: Written | None) -> Any:
+    """Return the pydantic form of a mark in an annotation; bounds of a value that is written as text are, too."""
     match mark:
+        case Ge(limit) | Le(limit) if limit not in _PLAIN and written is not None:
+            return AfterValidator(partial(_within, mark, written.write))
         case Written():
             return _Text(mark)
         case BesideConfiguration():
@@ -170,6 +177,14 @@ class _Text:
             either = [{"type": "string", **pattern}, {"type": "number", "minimum": 0, "maximum": 1}]
             return {"anyOf": either, "examples": [self.written.example]}
         return {"type": "string", **pattern, **({"examples": [self.written.example]} if self.written.example else {})}
+
+
+def _within(bound: Ge | Le, write: Callable[[Any], str], value: Any) -> Any:
+    limit: Any = bound.ge if isinstance(bound, Ge) else bound.le
+    if value is None or (value >= limit if isinstance(bound, Ge) else value <= limit):
+        return value
+    kind, name = ("greater_than_equal", "ge") if isinstance(bound, Ge) else ("less_than_equal", "le")
+    raise PydanticCustomError(kind, "out of bounds", {name: write(limit)})
 
 
 def _beside_the_configuration(path: Path, info: ValidationInfo) -> Path:

@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from annotated_types import MinLen
 
-DURATION: Final = "a duration such as '500ms', '1m30s' or '24h'"
+DURATION: Final = "a duration such as '500ms', '1m30s' or '30d'"
 SHARE: Final = "a share such as '5%' or 0.05"
 SIZE: Final = "a size such as '64MiB', '1GiB' or '10MB'"
 ENDPOINT: Final = "host:port, such as 'localhost:4317' or '[::1]:4317'"

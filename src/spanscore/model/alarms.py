@@ -14,17 +14,21 @@ class MonitorAlarm(NamedTuple):
     minute: int
     """The last minute that it looks at, since the Unix epoch."""
     since: int
-    """The minute since which the runs are counted, since the Unix epoch."""
+    """The minute since which runs fail too often, as far as can be estimated, since the Unix epoch."""
     bad: int
-    """The runs that failed."""
+    """The runs that failed since then; at the end of an alarm, those since `good_since`."""
     counted: int
-    """The runs that were counted, failed ones included."""
+    """The runs that were counted since then, failed ones included."""
     objective: float | None = None
     """The share of runs that may fail; None if two versions are compared."""
     stable: tuple[int, int] | None = None
     """The runs of the stable version that failed, and its runs, if two versions are compared."""
     is_over: bool = False
-    """Whether it is the end: the runs since then met the objective."""
+    """Whether it is the end."""
+    good_since: int = 0
+    """At the end, the first minute of the runs that met the objective."""
+    dropped: str = ""
+    """Why it ends, if not because runs met the objective."""
     traces: tuple[bytes, ...] = ()
     """The ids of the last traces that failed."""
     reasons: tuple[str, ...] = ()

@@ -15,6 +15,8 @@ from spanscore.scoring.monitors.settings import MonitorSettings
 
 SUGGESTED: Final = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)
 """The objectives that are tried."""
+LEAST_ALLOWED: Final = 10
+"""The failures that an objective must allow in the runs, for them to say that it fits: for 1 % of 1,000 runs."""
 LEAST_OF_HOUR: Final = 20
 """The runs of an hour below which its share says little."""
 
@@ -30,6 +32,19 @@ class JudgedRun(NamedTuple):
     key: SeriesKey
     bad_for: tuple[str, ...] | None
     """The reasons for which it is bad; None if it is not."""
+
+
+class Suggestion(NamedTuple):
+    """An objective that would fit."""
+
+    runs: int
+    """The runs of the largest series."""
+    at_most: float | None
+    """The least objective without an alarm in these runs; None if there is none, or too few runs."""
+    below: float | None = None
+    """The objective below it, if it raises an alarm."""
+    alarm: MonitorAlarm | None = None
+    """The first alarm that it raises; with `at_most` None that at the largest objective."""
 
 
 class Hour(NamedTuple):
@@ -77,6 +92,10 @@ class WatchedRuns:
         self.settings: Final = settings
         self.without_end = 0
         """The number of runs that were left out because their end is not known."""
+        self.passed_without_end = 0
+        """The number of runs among them that are bad for no monitor."""
+        self.attributes: Final[set[str]] = set()
+        """The names of attributes that runs have."""
         self._judging: Final = Monitors(settings)
         self._runs: Final[dict[str, list[JudgedRun]]] = {name: [] for name in settings}
 
@@ -86,7 +105,9 @@ class WatchedRuns:
         judged = self._judging.judged(report)
         if judged and run.end_ns is None:
             self.without_end += 1
+            self.passed_without_end += all(bad_for is None for _, _, bad_for in judged)
             return
+        self.attributes.update(run.attributes)
         for monitor, key, bad_for in judged:
             self._runs[monitor.name].append(JudgedRun((run.end_ns or 0) // _MINUTE_NS, run.trace_id, key, bad_for))
 
@@ -97,20 +118,35 @@ class WatchedRuns:
             found.setdefault(series_name(key), WatchedSeries()).runs.append(run)
         return found
 
-    def suggested(self, name: str) -> float | None:
-        """Return the least objective at which these runs raise no alarm; None if there is none up to 50 %.
+    def absent(self, name: str) -> tuple[str, ...]:
+        """Return the attributes in `by` of a monitor that no run has."""
+        runs = self._runs[name]
+        by = self.settings[name].by if runs else ()
+        return tuple(key for place, key in enumerate(by) if not any(run.key[place] for run in runs))
+
+    def suggested(self, name: str) -> Suggestion:
+        """Return the least objective at which these runs raise no alarm, of those that allow ten failures in them.
 
         Args:
             name: a monitor with an objective.
         """
-        return next((share for share in SUGGESTED if not self._alarms_at(name, share)), None)
+        runs = max(Counter(run.key for run in self._runs[name]).values(), default=0)
+        found = Suggestion(runs, None)
+        for share in SUGGESTED:
+            if share * runs < LEAST_ALLOWED:
+                continue
+            alarm = self._first_alarm_at(name, share)
+            if alarm is None:
+                return found._replace(at_most=share)
+            found = Suggestion(runs, None, share, alarm)
+        return found
 
-    def _alarms_at(self, name: str, at_most: float) -> bool:
+    def _first_alarm_at(self, name: str, at_most: float) -> MonitorAlarm | None:
         found: dict[str, WatchedSeries] = {}
         for _ in self._counted(name, replace(self.settings[name], at_most=at_most), found):
             if found:
-                return True
-        return bool(found)
+                break
+        return next((alarm for series in found.values() for alarm in series.alarms), None)
 
     def _counted(
         self, name: str, settings: MonitorSettings, found: dict[str, WatchedSeries]

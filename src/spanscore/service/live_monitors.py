@@ -11,18 +11,21 @@ from functools import partial
 from typing import Final, Protocol
 
 from spanscore.contracts import Emitter, TakesAlarms
-from spanscore.emitters.alarm_event import alarm_sentence, time_of
+from spanscore.emitters.alarm_event import alarm_line, time_of
 from spanscore.messages.faults import contained
 from spanscore.messages.plural import plural
 from spanscore.model import Report
 from spanscore.model.alarms import MonitorAlarm
-from spanscore.scoring.monitors.monitor import SeriesState, series_name
+from spanscore.scoring.monitors.judged import absent_sentence
+from spanscore.scoring.monitors.monitor import ObjectiveMonitor, SeriesState, series_name
 from spanscore.scoring.monitors.monitors import Monitors
 
 _EVERY_S: Final = 1.0
 _SAVE_EVERY_S: Final = 10.0
 _LEAST_LOG: Final = -12.0
 _SHOWN: Final = 3
+_TELLING_RUNS: Final = 100
+_MOST_KNOWN: Final = 1_000
 _MINUTE_S: Final = 60
 
 _log = logging.getLogger(__name__)
@@ -61,9 +64,15 @@ class LiveMonitors:
         self._store: MonitorStore | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._save_at = 0.0
+        self._known: Final[set[str]] = set()
+        """Attributes that runs have, while a monitor is in `_split`."""
+        self._split: Final = [each for each in monitors.each if isinstance(each, ObjectiveMonitor) and each.by]
+        """The monitors of which it is not known yet whether runs have the attributes in `by`."""
 
     def emit(self, report: Report) -> None:
         """Count the run of a report."""
+        if self._split and len(self._known) < _MOST_KNOWN:
+            self._known.update(report.trajectory.attributes)
         self._tell(self._monitors.count(report, self._minute))
 
     def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits
@@ -80,9 +89,11 @@ class LiveMonitors:
     def restore(self, store: MonitorStore) -> None:
         """Take over the state of an earlier process, and store it from now on."""
         state = store.monitors()
+        if state is None and not self._monitors.each:
+            return
         if state is not None:
             try:
-                self._monitors.restore(state)
+                self._tell(self._monitors.restore(state))
             except ValueError as error:
                 _log.error("storage: %s; their evidence begins anew", error)
         self._store = store
@@ -102,6 +113,11 @@ class LiveMonitors:
         for monitor in self._monitors.each:
             for key, state in monitor.states():
                 yield (monitor.name, series_name(key)), state
+
+    def objectives(self) -> dict[tuple[str | None, ...], float]:
+        """Return the share of runs that may fail, by the name of each monitor that has one."""
+        settings = ((monitor.name, monitor.settings.at_most) for monitor in self._monitors.each)
+        return {(name,): at_most for name, at_most in settings if at_most is not None}
 
     def headline(self) -> str:
         """Return the alarms in a sentence; empty if there are none."""
@@ -123,6 +139,7 @@ class LiveMonitors:
     def _look(self) -> None:
         try:
             self._tell(self._monitors.advance(self._minute))
+            self._look_for_keys()
             now = time.monotonic()
             if self._store is not None and now >= self._save_at:
                 self._save_at = now + _SAVE_EVERY_S
@@ -131,13 +148,22 @@ class LiveMonitors:
             _log.exception("monitors could not end a minute")
         self.start()
 
+    def _look_for_keys(self) -> None:
+        """Log once for each monitor, after its first hundred runs, the attributes in `by` that none of them has."""
+        for monitor in tuple(self._split):
+            runs, absent = monitor.absent()
+            if runs >= _TELLING_RUNS:
+                self._split.remove(monitor)
+                for key in absent:
+                    _log.warning("%s: %s", monitor.name, absent_sentence(key, runs, self._known))
+
     def _tell(self, alarms: Iterable[MonitorAlarm]) -> None:
         for alarm in alarms:
-            _log.log(logging.INFO if alarm.is_over else logging.WARNING, "%s", alarm_sentence(alarm))
+            _log.log(logging.INFO if alarm.is_over else logging.WARNING, "%s", alarm_line(alarm))
             for target in self._targets:
                 contained(target, partial(target.alarm, alarm))
 
 
 def log_share(share: float) -> float:
-    """Return the logarithm to base 10 of a share of evidence, at least -12."""
-    return max(_LEAST_LOG, math.log10(share)) if share > 0 else _LEAST_LOG
+    """Return the logarithm to base 10 of a share of evidence, from -12 to 0."""
+    return min(max(_LEAST_LOG, math.log10(share)), 0.0) if share > 0 else _LEAST_LOG

@@ -76,6 +76,7 @@ def show_monitors(telemetry: OwnTelemetry, monitors: LiveMonitors | None) -> Non
         own.MONITOR_EVIDENCE,
         lambda: {names: log_share(state.evidence) for names, state in monitors.states() if state.evidence is not None},
     )
+    telemetry.observe(own.MONITOR_OBJECTIVE, monitors.objectives)
     telemetry.observe(own.MONITOR_ALARM, lambda: {names: int(state.is_alarm) for names, state in monitors.states()})
     telemetry.observe(own.MONITOR_ALARMS, lambda: {names: state.alarms for names, state in monitors.states()})
 

@@ -206,9 +206,11 @@ class Service:
                 self._catching_up.result()
 
     async def _catch_up(self, listeners: Listeners) -> None:
+        if self._durability is not None:
+            # Without a section, too: alarms of monitors that were removed end.
+            monitors = self._monitors or LiveMonitors(Monitors({}), self._live.engine.emitters.values())
+            monitors.restore(self._durability)
         if self._monitors is not None:
-            if self._durability is not None:
-                self._monitors.restore(self._durability)
             self._monitors.start()
         if self._durability is not None:
             await self._durability.replay(self._intake)

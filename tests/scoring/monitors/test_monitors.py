@@ -12,7 +12,7 @@ from cases import failing
 from scoring.monitors.runs_of_shop import monitored, run_of_shop
 from spanscore.model import Evaluation, Failed, Report, Score, Skipped, ToolCall
 from spanscore.model.alarms import MonitorAlarm
-from spanscore.scoring.monitors.monitor import MOST_SERIES, OTHER, UNSEEN_MINUTES, SeriesState
+from spanscore.scoring.monitors.monitor import MOST_SERIES, OTHER, UNSEEN_MINUTES, SeriesState, series_name
 from spanscore.scoring.monitors.monitors import Monitors
 from spanscore.scoring.monitors.settings import MonitoredRuns, MonitorSettings
 
@@ -102,7 +102,8 @@ def test_an_alarm_says_what_fails_since_when() -> None:
 
     (over,) = bad_minutes(monitors, range(NOON + 50, NOON + 250), 0)
     assert over.is_over
-    assert 0 == over.bad
+    assert (0, NOON + 30) == (over.bad, over.since)
+    assert 60 == over.minute - over.good_since + 1
     assert {(False, 1)} == {(each.is_alarm, each.alarms) for each in states(monitors).values()}
 
 
@@ -131,11 +132,12 @@ def test_a_clock_that_goes_back_begins_no_minute() -> None:
 
 
 def test_values_of_series() -> None:
-    """They are as `match` compares them; one that a run does not have is empty."""
+    """They are as `match` compares them; one that a run does not have is empty, and `(none)` in the name."""
     monitors = Monitors({"one": monitored(by=("service.name", "spanscore.missing"))})
     monitors.count(run_of_shop(service="shop\n"), NOON)
 
     assert {("shop", "")} == states(monitors).keys()
+    assert "shop / (none)" == series_name(("shop", ""))
 
 
 def test_there_are_never_more_than_a_hundred_series() -> None:
@@ -222,9 +224,21 @@ def test_other_settings_begin_anew() -> None:
     first = Monitors({"one": monitored(), "two": monitored(), "gone": monitored()})
     counted_for(first, 5)
     second = Monitors({"one": monitored(at_most=0.1), "two": monitored(), "new": monitored()})
-    second.restore(first.saved(is_end=True))
+    assert [] == second.restore(first.saved(is_end=True))
 
-    assert [0, 1, 0] == [len(list(each.states())) for each in second.each]
+    assert [0, 1, 0] == [sum((state.evidence or 0) > 0 for _, state in each.states()) for each in second.each]
+
+
+def test_a_dropped_alarm_ends() -> None:
+    """Of monitors whose settings are others, and of those that are gone."""
+    first = Monitors({"one": monitored(by=BY), "two": monitored(), "gone": monitored()})
+    assert 3 == len(counted_for(first, 40, bad=5))
+    dropped = Monitors({"one": monitored(at_most=0.1, by=BY), "two": monitored()}).restore(first.saved(is_end=True))
+
+    assert [("one", "shop", True), ("gone", "", True)] == [
+        (each.monitor, each.series, each.is_over) for each in dropped
+    ]
+    assert ["its settings changed", "the monitor was removed"] == [each.dropped for each in dropped]
 
 
 @pytest.mark.parametrize("state", [b"", b"{}", b"\x93\x01\xc3\x90\x90", b"\x93\x01\xc3\x91\x93\xa1a\xa1b\x91\x90"])

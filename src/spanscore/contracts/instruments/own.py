@@ -150,6 +150,9 @@ MONITOR_EVIDENCE: Final = gauge(
     "from -12 to 0, which is the alarm.",
     (MONITOR, MONITOR_SERIES),
 )
+MONITOR_OBJECTIVE: Final = gauge(
+    "spanscore.monitor.objective", "1", "The share of a monitor's runs that may fail, `at_most`.", (MONITOR,)
+)
 MONITOR_ALARM: Final = gauge(
     "spanscore.monitor.alarm", "1", "1 during an alarm of a monitor, else 0.", (MONITOR, MONITOR_SERIES)
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
 
+from spanscore.messages.nearest import suggestion
+from spanscore.messages.plural import plural
 from spanscore.messages.printable import label
 from spanscore.model import Attributes, AttributeValue, Evaluation, Report, Score
 from spanscore.scoring.monitors.settings import MonitoredRuns
@@ -57,6 +59,11 @@ def _tool_failed(report: Report, tool: str) -> bool | None:
 def values_of(attributes: Attributes, keys: Iterable[str]) -> tuple[str, ...]:
     """Return the values of attributes as text, as `match` compares them; empty if there is none."""
     return tuple(label(_text(attributes.get(key))) for key in keys)
+
+
+def absent_sentence(key: str, runs: int, known: Iterable[str]) -> str:
+    """Return that no run has an attribute by which a monitor is split, and the known one with the nearest name."""
+    return f"{key} is on none of {plural(runs, 'run')}{suggestion(key, (each for each in known if each != key))}"
 
 
 def _text(value: AttributeValue) -> str:

@@ -15,6 +15,8 @@ from spanscore.scoring.monitors.settings import MonitorSettings
 MOST_SERIES: Final = 100
 """Series of their own; further ones count in `OTHER`."""
 OTHER: Final = "_other"
+NO_VALUE: Final = "(none)"
+"""In names of series, for an attribute that a run does not have."""
 UNSEEN_MINUTES: Final = 24 * 60
 """The minutes without a run after which a series gives way to a new one."""
 SeriesKey: TypeAlias = tuple[str, ...]
@@ -87,6 +89,8 @@ class ObjectiveMonitor:
         """The series with runs in this minute."""
         self._full_until = 0
         """The minute up to which no series can give way."""
+        if not self.by:
+            self._series[()] = _MonitoredSeries()  # so that its counts are 0 from the start, and not absent
 
     @property
     def threshold(self) -> float:
@@ -133,7 +137,8 @@ class ObjectiveMonitor:
                 yield self._alarm(key, series, after.since, after.bad or series.bad, after.counted or series.counted)
             elif before.is_alarm and not after.is_alarm:
                 bad, counted = before.portion_bad + series.bad, before.portion_counted + series.counted
-                yield self._alarm(key, series, before.portion, bad, counted)._replace(is_over=True)
+                alarm = self._alarm(key, series, before.since, bad, counted)
+                yield alarm._replace(is_over=True, good_since=before.portion)
             if not after.is_alarm and not after.counted:
                 series.clear()
             series.packed = after.packed()
@@ -147,6 +152,12 @@ class ObjectiveMonitor:
             counted, bad = series.counted_before + series.counted, series.bad_before + series.bad
             share = max(found.value / threshold, float(found.is_alarm))
             yield key, SeriesState(share, found.is_alarm, found.since, counted, bad, series.alarms)
+
+    def absent(self) -> tuple[int, tuple[str, ...]]:
+        """Return the runs since the start, and the attributes in `by` that none of them has."""
+        runs = sum(each.counted_before + each.counted for each in self._series.values())
+        absent = (key for place, key in enumerate(self.by) if not any(each[place] for each in self._series))
+        return runs, tuple(absent)
 
     def saved(self) -> Iterator[SavedSeries]:
         """Yield each series to be stored."""
@@ -203,5 +214,5 @@ class ObjectiveMonitor:
 
 
 def series_name(key: SeriesKey) -> str:
-    """Return the name of a series for people: the values with ` / ` between them."""
-    return " / ".join(key)
+    """Return the name of a series for people: the values with ` / ` between them; empty if the monitor has no `by`."""
+    return " / ".join(value or NO_VALUE for value in key)

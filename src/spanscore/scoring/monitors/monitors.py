@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import MsgspecError
@@ -12,13 +12,16 @@ from msgspec.msgpack import Decoder, Encoder
 from spanscore.model import Report
 from spanscore.model.alarms import MonitorAlarm
 from spanscore.reports.reasons import Reason, reasons
+from spanscore.scoring.monitors.e_detector import Evidence
 from spanscore.scoring.monitors.judged import is_counted
-from spanscore.scoring.monitors.monitor import ObjectiveMonitor, SavedSeries, SeriesKey
+from spanscore.scoring.monitors.monitor import ObjectiveMonitor, SavedSeries, SeriesKey, series_name
 from spanscore.scoring.monitors.settings import MonitorSettings
-from spanscore.scoring.monitors.versions import VersionMonitor
+from spanscore.scoring.monitors.versions import VersionComparison, VersionMonitor
 
 _LOST_MINUTES: Final = 2
 """The minutes in which a process may have counted runs after it stored its state last."""
+_CHANGED: Final = "its settings changed"
+_REMOVED: Final = "the monitor was removed"
 _MOST_TEXTS: Final = 1_024
 
 
@@ -115,8 +118,10 @@ class Monitors:
         monitors = [_SavedMonitor(each.name, _identity(each.settings), [*each.saved()]) for each in self.each]
         return _ENCODER.encode(_Saved(self._minute, is_end, monitors))
 
-    def restore(self, state: bytes) -> None:
+    def restore(self, state: bytes) -> list[MonitorAlarm]:
         """Take over the state of an earlier process, of each monitor whose settings are as they were.
+
+        Returns the ends of the alarms that other monitors had.
 
         Runs that it counted after it had stored the state are unknown. In their place each minute that may have had any
         counts as one in which no run failed, so that the evidence is at most as large as if they were known.
@@ -126,21 +131,39 @@ class Monitors:
         """
         try:
             found = _DECODER.decode(state)
-            known = {each.name: each for each in found.monitors}
+            known = {monitor.name: monitor for monitor in self.each}
             self._minute = max(self._minute, found.minute)
-            for monitor in self.each:
-                stored = known.get(monitor.name)
-                if stored is not None and stored.settings == _identity(monitor.settings):
-                    for one in stored.series:
-                        monitor.restore(one, lost_minutes=0 if found.is_end else _LOST_MINUTES)
+            dropped: list[MonitorAlarm] = []
+            for stored in found.monitors:
+                monitor = known.get(stored.name)
+                if monitor is None or stored.settings != _identity(monitor.settings):
+                    dropped += _dropped(stored, _CHANGED if monitor else _REMOVED, found.minute)
+                    continue
+                for one in stored.series:
+                    monitor.restore(one, lost_minutes=0 if found.is_end else _LOST_MINUTES)
         except (MsgspecError, struct.error) as error:
             message = "the state of monitors cannot be read"
             raise ValueError(message) from error
+        return dropped
 
 
 def new_monitor(name: str, settings: MonitorSettings) -> Monitor:
     """Return a monitor without a run."""
     return VersionMonitor(name, settings) if settings.compares else ObjectiveMonitor(name, settings)
+
+
+def _dropped(stored: _SavedMonitor, why: str, minute: int) -> Iterator[MonitorAlarm]:
+    """Yield the ends of the alarms of a monitor whose state is not taken over."""
+    for one in stored.series:
+        try:
+            evidence = Evidence.unpacked(one.packed)
+            is_alarm, since, bad, counted = evidence.is_alarm, evidence.since, evidence.bad, evidence.counted
+        except struct.error:
+            found = VersionComparison.unpacked(one.packed)
+            is_alarm, since, bad, counted = found.is_alarm, found.since, found.new_bad, found.new
+        if is_alarm:
+            name = series_name(one.key)
+            yield MonitorAlarm(stored.name, name, minute, since, bad, counted, is_over=True, dropped=why)
 
 
 def _identity(settings: MonitorSettings) -> str:

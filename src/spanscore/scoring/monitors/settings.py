@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Final, Literal
@@ -47,6 +48,17 @@ class MonitoredRuns:
             raise ValueError(message)
 
 
+def _wrong_keys(*kinds: Mapping[str, bool]) -> str:
+    """Return which keys of a kind of monitor are missing, or of which kinds there are some; empty if all is well."""
+    given = [[key for key, is_given in kind.items() if is_given] for kind in kinds]
+    if all(given):
+        return f"; {given[0][0]} does not go with {given[1][0]}"
+    missing = [key for kind in kinds for key, is_given in kind.items() if any(kind.values()) and not is_given]
+    if missing:
+        return f"; {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
+    return "" if any(given) else "; it has none of them"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitorSettings:
     """A monitor: an alarm if runs fail more often than they may, or more often than those of another version."""
@@ -74,10 +86,16 @@ class MonitorSettings:
 
     def __post_init__(self) -> None:
         """Check that it has an objective, or two versions."""
-        objective = (self.at_most is not None, self.one_false_alarm_per_s is not None)
-        versions = (bool(self.new), bool(self.stable), self.false_alarm is not None)
-        if not (all(objective) and not any(versions)) and not (all(versions) and not any(objective)):
-            message = "must have either at_most and one_false_alarm_per, or new, stable and false_alarm"
+        objective = {"at_most": self.at_most is not None, "one_false_alarm_per": self.one_false_alarm_per_s is not None}
+        versions = {"new": bool(self.new), "stable": bool(self.stable), "false_alarm": self.false_alarm is not None}
+        if wrong := _wrong_keys(objective, versions):
+            message = f"must have either at_most and one_false_alarm_per, or new, stable and false_alarm{wrong}"
+            raise ValueError(message)
+        if self.compares and self.new == self.stable:
+            message = "new and stable: must not be equal"
+            raise ValueError(message)
+        if twice := [key for key, count in Counter(self.by).items() if count > 1]:
+            message = f"by: has {twice[0]!r} more than once"
             raise ValueError(message)
         if self.by and self.compares:
             message = "by: cannot be given with new and stable, which are the series"

@@ -50,6 +50,16 @@ class VersionComparison(NamedTuple):
         """The evidence: the mean of the bets."""
         return sum(self.products) / len(self.products)
 
+    @classmethod
+    def unpacked(cls, state: bytes) -> VersionComparison:
+        """Return a comparison that was stored.
+
+        Raises:
+            struct.error: it is something else.
+        """
+        numbers = _STATE.unpack(state)
+        return cls(numbers[: len(BETS)], *numbers[len(BETS) :])
+
     def counting(self, minute: int, *, is_new: bool, is_bad: bool) -> VersionComparison:
         """Return the comparison with one more run."""
         since = self.since or minute
@@ -164,9 +174,7 @@ class VersionMonitor:
 
     def restore(self, saved: SavedSeries, *, lost_minutes: int) -> None:
         """Take over the comparison of an earlier process, as `ObjectiveMonitor` does."""
-        numbers = _STATE.unpack(saved.packed)
-        found = VersionComparison(numbers[: len(BETS)], *numbers[len(BETS) :])
-        self._found = self._before = found.least(lost_minutes)
+        self._found = self._before = VersionComparison.unpacked(saved.packed).least(lost_minutes)
         self._minute = saved.minute
         self._failures.traces, self._failures.reasons = saved.traces, dict(saved.reasons) or None
 
