@@ -160,6 +160,9 @@ class History:
         page.record(own["spanscore.traces.revised"], at_s % 4 == 0)
         page.record(own["spanscore.score.latency"], self._random.uniform(2, 4))
         page.record(own["spanscore.evaluation.duration"], self._random.uniform(0.001, 0.02))
+        for rule, decision, traces in (("failing", "kept", 1), ("good", "kept", 1), ("good", "dropped", 3)):
+            page.record(own["spanscore.keep.traces"], traces, (rule, decision))
+            page.record(own["spanscore.keep.spans"], 6 * traces, (decision,))
         self._spans = 0
         if self._random.random() < 1 / 15:
             page.record(own["spanscore.traces.closed"], 1, ("timed_out",))
@@ -167,6 +170,7 @@ class History:
             page.record(own["spanscore.spans.dropped"], 1, ("duplicate",))
             page.record(own["spanscore.spans.refused"], 1, ("malformed",))
             page.record(own["spanscore.export.failures"], 1, ("otlp", "unavailable"))
+            page.record(own["spanscore.keep.undecided"], 1, ("max_bytes",))
         for name, values, number in _GAUGES:
             _observe(page, own[name], values, number + self._random.randrange(5))
 
