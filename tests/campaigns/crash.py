@@ -30,6 +30,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -175,6 +176,14 @@ class Receiver:
                 time.sleep(0.002)
             else:
                 return
+
+    def has_caught_up(self) -> bool:
+        """Return whether nothing is replayed any more, and conversations of before are there."""
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{self.ports.pages}/readyz", timeout=DEADLINE_S).close()
+        except (urllib.error.URLError, OSError, http.client.HTTPException):
+            return False
+        return True
 
     def kill(self) -> None:
         """End it as the kernel does when memory is short."""
@@ -394,7 +403,7 @@ def run(  # noqa: PLR0913 - the options of the command
 def _wait_until_no_more(receiver: Receiver, name: str) -> None:
     """Return when no trace is `live`, or no conversation `open`: the rest would be left for the next start."""
     deadline = time.monotonic() + DEADLINE_S
-    while receiver.counts()[name]:
+    while not receiver.has_caught_up() or receiver.counts()[name]:
         assert time.monotonic() < deadline
         time.sleep(0.01)
 

@@ -25,8 +25,6 @@ import sys
 import tempfile
 import threading
 import time
-import urllib.error
-import urllib.request
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -296,7 +294,8 @@ def _over_otlp(restarts: int, directory: Path, outcome: Outcome, *, seed: int, s
     receiver.stop()
     receiver.start("crash", "1ms")
     receiver.wait_until_ready()
-    kafka.wait(lambda: not receiver.counts()["open"])
+    _wait_until_taken(receiver, clients)  # with the conversations of before
+    assert kafka.wait(lambda: not receiver.counts()["open"])
     receiver.stop()
     turns = (run for run in clients.runs if crash.conversation_of(run.number) and not run.is_of_logs)
     expected = {run.trace_id: run.calls for run in turns if run.trace_id not in clients.slow}
@@ -308,17 +307,9 @@ def _over_otlp(restarts: int, directory: Path, outcome: Outcome, *, seed: int, s
 
 def _wait_until_taken(receiver: crash.Receiver, clients: Clients) -> None:
     """Return when requests are taken, and nothing is replayed any more."""
-
-    def is_ready() -> bool:
-        try:
-            urllib.request.urlopen(f"http://127.0.0.1:{receiver.ports.pages}/readyz", timeout=crash.DEADLINE_S).close()
-        except (urllib.error.URLError, OSError, http.client.HTTPException):
-            return False
-        return True
-
     ready_at = time.monotonic()
     deadline = ready_at + crash.DEADLINE_S
-    while not is_ready():
+    while not receiver.has_caught_up():
         assert time.monotonic() < deadline
         time.sleep(0.005)
         ready_at = time.monotonic()
