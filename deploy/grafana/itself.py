@@ -122,7 +122,11 @@ def _kept(made: dashboard.Dashboard) -> None:
     decision = "spanscore_keep_decision"
     made.with_panel(
         lines(
-            Says("Kept and dropped spans", "By the section keep; in mode observe what would be.", "keep is not used."),
+            Says(
+                "Kept and dropped spans",
+                "By the section keep; in mode observe what would be.",
+                "None: the section keep is not used.",
+            ),
             (f"{{{{{decision}}}}}", rate("spanscore_keep_spans_total", EVERYTHING, decision)),
             unit=SPANS_PER_SECOND,
         )

@@ -115,7 +115,7 @@ def _runs(made: dashboard.Dashboard) -> None:
 
 def _monitors(made: dashboard.Dashboard) -> None:
     made.with_row(dashboard.Row("Monitors"))
-    nothing = "No monitor has counted a run. Monitors are in the configuration of spanscore, under monitors."
+    nothing = "None: no monitor has counted a run. Monitors are in the configuration of spanscore, under monitors."
     most = f"topk(10, max by ({_SERIES}) (spanscore_monitor_evidence @ end()))"
     query: Query = (_IN_SERIES, of(f"max by ({_SERIES}) (spanscore_monitor_evidence)", _SERIES, most))
     scale = (
