@@ -68,12 +68,12 @@ class MonitorSettings:
     it failed, `{evaluator: NAME, fails: true}`; of those with its score those with a lower one,
     `{score: NAME, below: 0.8}`; of those with a verdict the failing ones, `{verdict: fail}`; of those that called a
     tool those in which a call of it failed, `{tool: NAME, fails: true}`."""
-    at_most: Annotated[Share | None, Ge(0.001), Le(0.5), Example("5%")] = None
+    at_most: Annotated[Annotated[Share, Ge(0.001), Le(0.5)] | None, Example("5%")] = None
     """The share of the counted runs that may be bad, in a bad hour too: from 0.1% to 50%."""
     by: Annotated[tuple[Text, ...], MaxLen(3), Example(["service.name", "gen_ai.agent.name"])] = ()
     """None to three resource or root-span attributes, or `span.name`: each combination of their values is a series with
     an alarm of its own."""
-    one_false_alarm_per_s: Annotated[Duration | None, Ge(_HOUR_S), Le(_TEN_YEARS_S), Example("30d")] = None
+    one_false_alarm_per_s: Annotated[Annotated[Duration, Ge(_HOUR_S), Le(_TEN_YEARS_S)] | None, Example("30d")] = None
     """The mean time between false alarms of the whole monitor, at least, whatever the traffic and however many series:
     from 1h to 3650d."""
     new: Annotated[Mapping[Text, str], Example({"service.version": "2.*"})] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class MonitorSettings:
     `match` of an evaluator selects them. A run in both, or in neither, does not count."""
     stable: Annotated[Mapping[Text, str], Example({"service.version": "1.*"})] = field(default_factory=dict)
     """The runs of the version with which the new one is compared."""
-    false_alarm: Annotated[Share | None, Ge(0.0001), Le(0.2), Example("1%")] = None
+    false_alarm: Annotated[Annotated[Share, Ge(0.0001), Le(0.2)] | None, Example("1%")] = None
     """The chance of a false alarm in this comparison, ever, however often one looks: from 0.01% to 20%."""
 
     def __post_init__(self) -> None:
