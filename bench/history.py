@@ -1,4 +1,4 @@
-"""What scoring stored spans costs, beside the same spans in files of OTLP, and how long a history takes.
+"""The cost of scoring stored spans, beside the same spans in files of OTLP, and how long a history takes.
 
 python -m bench.history --traces 1000    # measure, and print
 python -m bench.history --write          # and put the tables into docs/scaling.md

@@ -180,7 +180,7 @@ def _roots(roots: Sequence[object]) -> Iterator[Span]:
 
 @dataclass
 class Killed:
-    """What became of traces that were sent while the receiver was killed."""
+    """The outcome of traces that were sent while the receiver was killed."""
 
     kills: int = 0
     traces: int = 0

@@ -52,7 +52,7 @@ class Stream(NamedTuple):
 
 
 class Counters:
-    """What Prometheus would have scraped of streams, a sample a minute."""
+    """The samples of streams as Prometheus scrapes them, one a minute."""
 
     def __init__(self, streams: Sequence[Stream]) -> None:
         self._streams: Final = streams

@@ -191,7 +191,7 @@ def test_what_was_not_compared_is_told(tmp_path: Path, config: Path) -> None:
 
 @pytest.mark.processes
 def test_without_scipy_the_extra_is_named(tmp_path: Path) -> None:
-    """Nothing else needs it, and a mistake in the usage is told before."""
+    """Only the comparison needs scipy, and a mistake in the usage is reported before its import."""
     base = version(tmp_path / "base.jsonl", 1, 0)
     program = "import sys; sys.modules['scipy'] = None; from spanscore.cli import main; sys.exit(main(sys.argv[1:]))"
 

@@ -212,7 +212,7 @@ def test_results_go_to_standard_output(
 
 
 def test_a_label_needs_results(capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing else has it."""
+    """Only rows of results have the label."""
     assert 2 == main(["score", RECORDING, "--label", "March"])
     assert "--label: needs --results" in capsys.readouterr().err
 
@@ -250,7 +250,7 @@ def test_remote_parents_cannot_be_told_in_files(tmp_path: Path, capsys: pytest.C
 
 @pytest.mark.parametrize("command", [["--version"], ["score", RECORDING]])
 def test_pyarrow_is_loaded_for_tables_only(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """It takes a third of a second."""
+    """Its import takes a third of a second."""
     code = (
         f"import sys; from spanscore.cli import main\ntry: main({command})\nfinally: sys.exit('pyarrow' in sys.modules)"
     )

@@ -19,7 +19,7 @@ _NAME_WIDTH: Final = 100
 _TEXT_WIDTH: Final = 200
 _ID: Final = "gen_ai.conversation.id"
 _MASKED: Final[frozenset[Lack]] = frozenset({"arguments", "results"})
-"""What a masked recording may lack, although it was recorded."""
+"""Content that a masked recording may lack, although the agent recorded it."""
 _VARYING: Final = re.compile(r"(?<!attribute )'[^']*'(?:, '[^']*')*|\d+")
 """Numbers, and quoted texts but names of attributes: left out of reasons, so that equal ones fold."""
 _HEADER: Final = ("agent", "instrumentation", "evaluator", "skipped", "missing or reason", "to get it")

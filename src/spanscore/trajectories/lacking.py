@@ -28,7 +28,7 @@ _ATTRIBUTES: Final[Mapping[Lack, str]] = {
     "run duration": "the end of the root span",
     "conversation id": "gen_ai.conversation.id",
 }
-"""What each is read from, for where no setting is known."""
+"""The attribute that each is read from, shown if no setting is known."""
 
 
 class Shortfall(NamedTuple):

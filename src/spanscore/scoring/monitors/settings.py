@@ -19,7 +19,7 @@ _TEN_YEARS_S: Final = 3_650 * 86_400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitoredRuns:
-    """What a monitor is about: one of `evaluator`, `score`, `verdict` and `tool`."""
+    """The runs that a monitor is about, by one of `evaluator`, `score`, `verdict` and `tool`."""
 
     evaluator: Text | None = None
     """The name of an evaluator: runs that it passed or failed count, and those that it failed are bad."""

@@ -40,7 +40,7 @@ class VersionComparison(NamedTuple):
     stable_bad: int = 0
     stable: int = 0
     block_new_bad: int = 0
-    """Those in the block that has not ended."""
+    """The runs in the block that has not ended."""
     block_new: int = 0
     block_stable_bad: int = 0
     block_stable: int = 0
