@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from spanscore.contracts import CallReading, CaptureSetting, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CaptureSetting, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import NOT_RECORDED, Span
 
 _HOOK: Final = "execute_hook"
@@ -23,7 +24,7 @@ _HASHED: Final = re.compile(r"[0-9a-f]{64}(?:/[0-9a-f]{64})?")
 _DENIED: Final = "denied"
 
 
-class GithubCopilot:
+class GithubCopilot(FrameworkDialect):
     """Spans of GitHub Copilot: its command line (recorded with 1.0.102) and Visual Studio Code.
 
     They follow the GenAI conventions. Without content, the command line writes two hashes in place of the name of
@@ -31,7 +32,6 @@ class GithubCopilot:
     refusal there, the editor in the span of the hook, which has the call's id if content is recorded.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(
         attributes=frozenset({_HOOK_TYPE, _DECISION, _SESSION, _MCP_SERVER}), scopes=frozenset({"github.copilot"})
     )
@@ -46,9 +46,6 @@ class GithubCopilot:
             return Reading(call=refused, part_of_call=True) if refused else None
         if operation == gen_ai.EXECUTE_TOOL:
             return Reading(call=_call(span), conversation_id=content.text(attributes.get(_SESSION)))
-        return None
-
-    def read_model(self, span: Span) -> ModelReading | None:
         return None
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import gen_ai, openllmetry
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import NOT_RECORDED, Recorded, Span
 
 _METHOD: Final = "mcp.method.name"
@@ -27,7 +28,7 @@ _OPENLLMETRY: Final = frozenset(
 )
 
 
-class Mcp:
+class Mcp(FrameworkDialect):
     """Spans of MCP: the SDK's own, OpenLLMetry's and OpenLIT's, and those of Envoy AI Gateway and agentgateway.
 
     Client and server each have a span of a call, with the `mcp.method.name` `tools/call`; the server's has the
@@ -35,7 +36,6 @@ class Mcp:
     `target_tool`. `jsonrpc.request.id` numbers requests on a connection; it is not the model's call id.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_METHOD, _OTHER_METHOD}), scopes=_OPENLLMETRY)
     reads = (
         gen_ai.READS
@@ -53,9 +53,6 @@ class Mcp:
             return Reading(call=_openlit(span))
         if span.scope in _OPENLLMETRY and attributes.get(openllmetry.KIND) == "tool":
             return Reading(call=_openllmetry(span))
-        return None
-
-    def read_model(self, span: Span) -> ModelReading | None:
         return None
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import openinference
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import NOT_RECORDED, AttributeValue, Span
 
 _PREFIXES: Final = ("nat", "aiq")
@@ -19,7 +20,7 @@ _WORKFLOW: Final = "<workflow>"
 _UNKNOWN: Final = "unknown"
 
 
-class NvidiaNat:
+class NvidiaNat(FrameworkDialect):
     """Spans of NVIDIA's NeMo Agent Toolkit (NAT), AIQ before version 1.3 (recorded with 1.9.0).
 
     Each function has a span with the `nat.span.kind` `FUNCTION`, the workflow included; to OpenInference it is a
@@ -28,7 +29,6 @@ class NvidiaNat:
     `input.value`, the result is in `output.value`. A failed call has no result, and no other sign of the failure.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset(f"{prefix}.{_KIND}" for prefix in _PREFIXES))
     reads = openinference.READS | {
         f"{prefix}.{key}" for prefix in _PREFIXES for key in (_FUNCTION, _PARENT, _CONVERSATION)
@@ -41,9 +41,6 @@ class NvidiaNat:
             is_workflow=kind == "WORKFLOW",
             conversation_id=_own(span, _CONVERSATION),
         )
-
-    def read_model(self, span: Span) -> ModelReading | None:
-        return None
 
 
 def _is_called(span: Span) -> bool:
