@@ -21,7 +21,7 @@ class Agentscope(FrameworkDialect):
     """
 
     markers = Markers(scopes=frozenset({"agentscope"}))
-    reads = content.READS | {gen_ai.OPERATION, gen_ai.TOOL_NAME, gen_ai.ARGUMENTS, gen_ai.RESULT, gen_ai.CALL_ID}
+    reads = gen_ai.READS
     result_keys = frozenset({gen_ai.RESULT})
     telling_words: ClassVar = {gen_ai.RESULT: (f'"{_ERROR}"',)}
 
@@ -30,10 +30,7 @@ class Agentscope(FrameworkDialect):
 
 
 def _call(span: Span) -> CallReading:
-    name, given, answer, call_id = map(
-        span.attributes.get, (gen_ai.TOOL_NAME, gen_ai.ARGUMENTS, gen_ai.RESULT, gen_ai.CALL_ID)
-    )
-    call = content.call(span, content.text(name), given, answer, call_id)
+    call = gen_ai.call(span)
     result = _returned(call.result)
     if call.error is None and content.field(call.result, "state") == _ERROR:
         return replace(call, result=result, error=content.short(str(result)) or _ERROR)

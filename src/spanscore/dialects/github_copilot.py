@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, CaptureSetting, Markers, Reading
@@ -50,12 +51,9 @@ class GithubCopilot(FrameworkDialect):
 
 
 def _call(span: Span) -> CallReading:
-    attributes = span.attributes
-    name = content.text(attributes.get(gen_ai.TOOL_NAME))
-    if name is not None and _HASHED.fullmatch(name):
-        name = content.text(attributes.get(_MCP_TOOL))
-    given, answer = attributes.get(gen_ai.ARGUMENTS), attributes.get(gen_ai.RESULT)
-    return content.call(span, name, given, answer, attributes.get(gen_ai.CALL_ID))
+    call = gen_ai.call(span)
+    is_hashed = call.name is not None and _HASHED.fullmatch(call.name) is not None
+    return replace(call, name=content.text(span.attributes.get(_MCP_TOOL))) if is_hashed else call
 
 
 def _refused(span: Span) -> CallReading | None:

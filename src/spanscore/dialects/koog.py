@@ -40,11 +40,9 @@ class Koog(FrameworkDialect):
 
 
 def _call(span: Span) -> CallReading:
-    attributes = span.attributes
-    given, answer, call_id = (attributes.get(key) for key in (gen_ai.ARGUMENTS, gen_ai.RESULT, gen_ai.CALL_ID))
-    call = content.call(span, content.text(attributes.get(gen_ai.TOOL_NAME)), given, answer, call_id)
+    call = gen_ai.call(span)
     if call.result != {}:
         return call
-    if call.error is None and _DESCRIPTION not in attributes:
+    if call.error is None and _DESCRIPTION not in span.attributes:
         return replace(call, result=NOT_RECORDED, error="no such tool")
     return call if call.error is None else replace(call, result=NOT_RECORDED)

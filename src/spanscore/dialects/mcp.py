@@ -60,8 +60,7 @@ def _call(span: Span) -> CallReading:
     attributes = span.attributes
     in_name = span.name.rpartition(f"{_CALL} ")
     name = content.first_text(attributes, (gen_ai.TOOL_NAME, _TOOL, _RESOURCE)) or (in_name[1] and in_name[2]) or None
-    given, answer = attributes.get(gen_ai.ARGUMENTS), attributes.get(gen_ai.RESULT)
-    call = content.call(span, name, given, answer, attributes.get(gen_ai.CALL_ID))
+    call = gen_ai.call(span)
     error, error_type = call.error, call.error_type
     code, message = attributes.get(_ERROR_CODE), content.text(attributes.get(_ERROR_MESSAGE))
     if code is not None or message is not None:
@@ -71,7 +70,7 @@ def _call(span: Span) -> CallReading:
     if error is None and content.field(call.result, "isError") is True:
         error = content.short(str(result)) or "error"
     others = _other_names(span, name) if name else ()
-    return replace(call, result=result, error=error, error_type=error_type, other_names=others)
+    return replace(call, name=name, result=result, error=error, error_type=error_type, other_names=others)
 
 
 def _other_names(span: Span, name: str) -> tuple[str, ...]:

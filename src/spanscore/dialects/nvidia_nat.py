@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import openinference
 from spanscore.dialects._frame import FrameworkDialect
-from spanscore.model import NOT_RECORDED, AttributeValue, Span
+from spanscore.model import AttributeValue, Span
 
 _PREFIXES: Final = ("nat", "aiq")
 """Of its attributes; the second is that of the versions before 1.3."""
@@ -48,16 +49,8 @@ def _is_called(span: Span) -> bool:
 
 
 def _call(span: Span) -> CallReading:
-    attributes = span.attributes
-    arguments = content.arguments(attributes.get(openinference.INPUT))
-    return CallReading(
-        name=span.name if _own(span, _KIND) == "TOOL" else _own(span, _FUNCTION) or span.name,
-        arguments=arguments if isinstance(arguments, dict) else NOT_RECORDED,
-        sole_argument=content.sole_argument(attributes.get(openinference.INPUT)),
-        result=content.decoded(attributes.get(openinference.OUTPUT)),
-        error=content.error(span),
-        error_type=content.error_type(span),
-    )
+    named = None if _own(span, _KIND) == "TOOL" else _own(span, _FUNCTION)
+    return replace(openinference.call(span), name=named or span.name)
 
 
 def _own(span: Span, key: str) -> str | None:

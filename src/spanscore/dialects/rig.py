@@ -38,9 +38,7 @@ class Rig(FrameworkDialect):
         attributes = span.attributes
         if attributes.get(gen_ai.OPERATION) != gen_ai.EXECUTE_TOOL or not _is_rig(span):
             return None
-        name = content.text(attributes.get(gen_ai.TOOL_NAME))
-        given, answer = attributes.get(gen_ai.ARGUMENTS), attributes.get(gen_ai.RESULT)
-        call = content.call(span, name, given, answer, attributes.get(gen_ai.CALL_ID))
+        call = replace(gen_ai.call(span), name=content.text(attributes.get(gen_ai.TOOL_NAME)))
         return Reading(call=call if call.error is not None else _with_failure(span, call))
 
 

@@ -64,11 +64,5 @@ class Voltagent(FrameworkDialect):
 
 def _call(span: Span) -> CallReading:
     attributes = span.attributes
-    return CallReading(
-        name=content.first_text(attributes, _TOOL_NAME),
-        arguments=content.arguments(attributes.get("input")),
-        result=content.decoded(attributes.get("output")),
-        error=content.error(span),
-        error_type=content.error_type(span),
-        call_id=content.identifier(attributes.get("tool.call.id")),
-    )
+    name = content.first_text(attributes, _TOOL_NAME)
+    return content.call(span, name, attributes.get("input"), attributes.get("output"), attributes.get("tool.call.id"))
