@@ -74,11 +74,8 @@ def _parts(told: Mapping[str, list[Any]]) -> Iterator[Mapping[str, Any]]:
         for part in parts if isinstance(parts, list) else ():
             if isinstance(part, Mapping):
                 # Later versions wrap each part.
-                yield next((part[key] for key in ("tool_call", "tool_call_result") if _is_object(part.get(key))), part)
-
-
-def _is_object(value: Any) -> bool:
-    return isinstance(value, Mapping)
+                wrapped = (part.get(key) for key in ("tool_call", "tool_call_result"))
+                yield next((each for each in wrapped if isinstance(each, Mapping)), part)
 
 
 def _calls(told: Mapping[str, list[Any]]) -> Iterator[CallRequest]:
