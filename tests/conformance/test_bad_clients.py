@@ -18,10 +18,10 @@ from hyperframe.frame import ContinuationFrame, Frame, HeadersFrame, PingFrame, 
 from commands import python
 from conformance.doors import GRPC, HTTP, OK, RESOURCE_EXHAUSTED, Served, Told, over_grpc, over_http
 from conformance.processes import Process
-from conformance.raw_http import head
 from receivers.h2_client import H2Client
 from receivers.http2 import Call, message
 from receivers.otlp_requests import request_of, simple_span
+from receivers.raw_http import head
 from receivers.receiving import PROTOBUF, Receiver, answered, is_closed
 from serving import DEADLINE_S, eventually
 from spanscore.receivers.sockets.http_connection import HttpLimits

@@ -54,9 +54,12 @@ def test_002_gzip_and_no_compression_are_understood(shared: Chain) -> None:
         assert 1 == len(shared.sent_on(number))
     number = next(numbers)
     body = request_of(simple_span(number)).SerializeToString()
-    assert Told(OK) == over_http(shared.running, gzip.compress(body), Content_Encoding="gzip")
-    assert Told(OK) == over_http(shared.running, request_of(simple_span(number, 2)).SerializeToString())
-    assert 2 == len(shared.sent_on(number, 2))
+    assert Told(OK) == over_http(shared.running, gzip.compress(body), Content_Encoding="GZIP")
+    for span, headers in ((2, {}), (3, {"Content_Encoding": "identity"})):
+        assert Told(OK) == over_http(
+            shared.running, request_of(simple_span(number, span)).SerializeToString(), **headers
+        )
+    assert 3 == len(shared.sent_on(number, 3))
 
 
 def test_003_nothing_is_a_success(shared: Chain, door: Door) -> None:

@@ -157,11 +157,17 @@ def test_033_a_client_without_a_token_is_refused_before_the_message_is_read(tmp_
         assert Told(OK) == over_grpc(receiver, ONE, metadata=[("authorization", "Bearer secret")])
 
 
-@pytest.mark.parametrize("damage", ["cut", "trailing", "other", "checksum"])
+@pytest.mark.parametrize("damage", ["cut", "trailing", "two members", "other", "checksum"])
 def test_034_damaged_gzip_is_a_permanent_error(receiver: Receiver, damage: str) -> None:
     """The code is not retried, and nothing of the message is taken."""
     whole = gzip.compress(ONE)
-    sent = {"cut": whole[:-5], "trailing": whole + b"x", "other": b"not gzip", "checksum": whole[:-8] + bytes(8)}
+    sent = {
+        "cut": whole[:-5],
+        "trailing": whole + b"x",
+        "two members": whole + whole,
+        "other": b"not gzip",
+        "checksum": whole[:-8] + bytes(8),
+    }
     assert DAMAGED == code_of_raw(receiver, message(sent[damage], compressed=True), GZIP)
     assert [] == receiver.core.spans
 
@@ -236,10 +242,12 @@ def test_041_health_is_served_until_the_end() -> None:
         receiver.wait_for_call()
         stopping = receiver.thread.start(receiver.server.stop(DEADLINE_S))
         assert health_pb2.HealthCheckResponse.NOT_SERVING == next(watch).status
+        assert UNAVAILABLE == over_grpc(receiver, ONE).code
         slow.send(message(ONE)[-1:])
         assert 0 == slow.status().code
         slow.close()
         stopping.result(DEADLINE_S)
+        assert [decoded_span(1)] == receiver.core.spans
 
 
 @pytest.mark.parametrize("size", [-1, 0])

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from conformance.doors import HTTP, INVALID_ARGUMENT
-from conformance.raw_http import head
 from receivers.otlp_requests import decoded_span, request_of, simple_span, to_json
+from receivers.raw_http import head
 from receivers.receiving import JSON, PROTOBUF, Receiver, Reply, answered, violations
 
 ONE = request_of(simple_span(1))
@@ -92,7 +92,9 @@ def test_048_the_content_type_is_a_media_type(receiver: Receiver, content_type: 
 @pytest.mark.parametrize("content_type", [None, "", "text/plain", "application/grpc", "application/jsonl"])
 def test_049_other_content_types_are_not_supported(receiver: Receiver, content_type: str | None) -> None:
     """The response is 415, with a Status in JSON."""
-    assert (415, JSON, INVALID_ARGUMENT) == told_status(receiver.post(BODIES[PROTOBUF], content_type))
+    reply = receiver.post(BODIES[PROTOBUF], content_type)
+    assert (415, JSON, INVALID_ARGUMENT) == told_status(reply)
+    assert "the Content-Type must be application/x-protobuf or application/json" == reply.error[1]
 
 
 @ENCODINGS
@@ -127,17 +129,20 @@ def test_052_a_body_that_cannot_be_decoded_is_a_bad_request(receiver: Receiver, 
     else:
         (detail,) = json.loads(reply.body)["details"]
         assert "type.googleapis.com/google.rpc.BadRequest" == detail["@type"]
-        assert [reply.error[1]] == [fault["description"] for fault in detail["fieldViolations"]]
+        assert [{"field": "body", "description": reply.error[1]}] == detail["fieldViolations"]
 
 
 def test_053_a_body_that_is_too_large_is_refused_early(receiver: Receiver) -> None:
     """By its announced length, by the sum of its chunks, or when it inflates too far."""
     limit = 2**20
-    with receiver.raw(head(limit + 1)) as announced:
-        assert 413 == answered(announced).status
-    with receiver.raw(head(None, PROTOBUF, "Transfer-Encoding: chunked")) as chunked:
-        chunked.sendall(b"%x\r\n%s\r\n1\r\nx\r\n" % (limit, bytes(limit)))  # its end does not come
-        assert 413 == answered(chunked).status
+    for more in ((), ("Expect: 100-continue",)):
+        with receiver.raw(head(limit + 1, PROTOBUF, *more)) as announced:
+            reply = answered(announced)
+            assert (413, f"the request is larger than {limit} bytes") == (reply.status, reply.error[1])
+    largest = b"%x\r\n%s\r\n" % (limit, bytes(limit))
+    for end, status in ((b"0\r\n\r\n", 400), (b"1\r\nx\r\n", 413)):  # the end of the second one does not come
+        with receiver.raw(head(None, PROTOBUF, "Transfer-Encoding: chunked"), largest, end) as chunked:
+            assert status == answered(chunked).status
     assert 413 == receiver.post(gzip.compress(bytes(limit + 1)), Content_Encoding="gzip").status
 
 
@@ -151,6 +156,7 @@ def test_054_a_request_to_retry_has_a_retry_after(content_type: str) -> None:
         receiver.thread.call(receiver.admission.close)
         replies.append(receiver.post(b"", content_type))
     assert [(503, content_type, 14)] * 3 == [told_status(reply) for reply in replies]
+    assert "shutting down" == replies[-1].error[1]
     for reply in replies:
         assert re.fullmatch("[0-9]+", reply.headers["Retry-After"])
         assert 1 <= int(reply.headers["Retry-After"]) <= 30

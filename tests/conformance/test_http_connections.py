@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from conformance.doors import HTTP
-from conformance.raw_http import head
 from receivers.otlp_requests import decoded_span, request_of, simple_span
+from receivers.raw_http import head
 from receivers.receiving import JSON, PROTOBUF, Receiver, answered, is_closed
 from serving import eventually
 from spanscore import config
@@ -57,6 +57,7 @@ def test_061_a_connection_is_kept(receiver: Receiver) -> None:
         assert b"HTTP/1.1 100 Continue\r\n\r\n" == asking.recv(65536)
         asking.sendall(ONE)
         assert 200 == answered(asking).status
+    assert 417 == receiver.post(ONE, Expect="a-miracle").status
 
 
 def test_062_a_body_may_come_in_chunks(receiver: Receiver) -> None:
@@ -76,12 +77,15 @@ SMUGGLED = {
     "bare line feeds": head(5).replace(b"\r\n", b"\n"),
     "folded header": head(5, PROTOBUF, "X-Folded: a\r\n b"),
     "space before colon": head(None, PROTOBUF, "Content-Length : 5"),
+    "space in a name": head(5, PROTOBUF, "X Space: a"),
     "zero byte": head(5, PROTOBUF, "X-Nul: \0"),
     "chunked, and more": head(None, PROTOBUF, "Transfer-Encoding: chunked, identity"),
     "chunked twice": head(None, PROTOBUF, "Transfer-Encoding: chunked", "Transfer-Encoding: chunked"),
     "chunked in quotes": head(None, PROTOBUF, 'Transfer-Encoding: "chunked"'),
     "other coding": head(None, PROTOBUF, "Transfer-Encoding: gzip"),
     "no version": head(5).replace(b" HTTP/1.1", b""),
+    "more than a version": head(5).replace(b"HTTP/1.1", b"HTTP/1.1 x"),
+    "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
     "chunks in the old version": head(None, PROTOBUF, "Transfer-Encoding: chunked").replace(b"HTTP/1.1", b"HTTP/1.0"),
     "no host": head(5).replace(b"Host: x\r\n", b""),
     "two hosts": head(5, PROTOBUF, "Host: y"),
@@ -101,14 +105,16 @@ def test_063_an_ambiguous_request_is_refused(receiver: Receiver, shape: str) -> 
 def test_064_slow_clients_are_disconnected() -> None:
     """Headers may take 10 s, a body and the reading of a response 30 s."""
     assert (10, 30, 30) == (HttpLimits().head_s, HttpLimits().body_s, HttpLimits().answer_s)
-    with HTTP.run(limits=HttpLimits(head_s=1, body_s=1, answer_s=1)) as receiver:
+    with HTTP.run(limits=HttpLimits(head_s=1, body_s=1, answer_s=1, idle_s=1)) as receiver:
         late = request_of(simple_span(2)).SerializeToString()
         slow = [
             receiver.raw(),
             receiver.raw(b"POST /v1/traces HTTP/1.1\r\nHost: "),
             receiver.raw(head(1_000), late),
             receiver.raw(head(None, PROTOBUF, "Transfer-Encoding: chunked"), b"%x\r\n%b\r\n" % (len(late), late)),
+            idle := receiver.raw(head(0)),
         ]
+        assert 200 == answered(idle).status
         eventually(lambda: receiver.serves(ONE))
         for connection in slow:
             assert is_closed(connection)
@@ -119,6 +125,7 @@ def test_064_slow_clients_are_disconnected() -> None:
 HEADERS = {
     "all too large": [f"X-{index}: {'v' * 1000}" for index in range(70)],
     "one far too large": ["X-Large: " + "v" * 70_000],
+    "one too large": ["X-Large: " + "v" * 10_000],
     "too many": [f"X-{index}: v" for index in range(101)],
 }
 
@@ -139,8 +146,11 @@ def test_066_web_pages_send_only_if_they_are_named(receiver: Receiver) -> None:
     with pytest.raises(ConfigError, match=r"allowed_origins.*'\*'"):
         config.loads('receivers: {otlp: {protocols: {http: {cors: {allowed_origins: ["*"]}}}}}', "", Path())
     with HTTP.run(cors=Cors(allowed_origins=(ORIGIN,))) as named:
-        assert 204 == named.request("OPTIONS", "/v1/traces", headers=preflight).status
+        allowed = named.request("OPTIONS", "/v1/traces", headers=preflight)
+        assert (204, ORIGIN) == (allowed.status, allowed.headers["Access-Control-Allow-Origin"])
+        assert "POST" == allowed.headers["Access-Control-Allow-Methods"]
         sent = named.post(b"", JSON, Origin=ORIGIN)
         assert (200, ORIGIN) == (sent.status, sent.headers["Access-Control-Allow-Origin"])
+        assert "Origin" == sent.headers["Vary"]
         assert "Access-Control-Allow-Credentials" not in sent.headers
         assert 405 == named.request("OPTIONS", "/v1/traces", headers={"Origin": "https://evil.example"}).status

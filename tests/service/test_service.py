@@ -245,22 +245,6 @@ exporters: {{otlp: {{endpoint: "{behind.http}", signals: [traces]}}}}
     assert (1, 2) == (report.trajectory.trace_id[-1], behind.service.engine.counts().received)
 
 
-@pytest.mark.parametrize("key", ["grpc", "http"])
-def test_other_machines_need_tls_and_authentication(key: str) -> None:
-    """An address that other machines reach is refused without TLS and authentication, unless that is asked for."""
-    configuration = (
-        f'receivers: {{otlp: {{protocols: {{{key}: {{endpoint: "0.0.0.0:0"}}}}}}}}\n'
-        'exporters: {prometheus: {endpoint: "127.0.0.1:0"}}'
-    )
-    expected = (
-        rf"receivers.otlp.protocols.{key}.endpoint: 0.0.0.0:0 can be reached from other machines: configure 'tls'"
-    )
-    with pytest.raises(ConfigError, match=expected), serving(configuration):
-        pass
-    with serving(configuration, insecure=True):
-        pass
-
-
 def test_tls_and_bearer_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With TLS and a token, on both protocols, who trusts the authority and knows the token can send."""
     for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
