@@ -42,8 +42,7 @@ _LONGEST_TEXT: Final = 500
 class Markdown:
     """Writes all reports as Markdown when they are in. The same reports give the same bytes.
 
-    Args:
-        key: the attribute that names cases.
+    Cases are named by the attribute `key`.
     """
 
     def __init__(self, out: TextIO, key: str | None) -> None:

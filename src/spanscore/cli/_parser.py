@@ -89,12 +89,7 @@ def path_ending(*suffixes: str) -> Callable[[str], Path]:
 
 
 def add_header(parser: argparse.ArgumentParser, use: str) -> None:
-    """Add the option `--header`, which can be given several times.
-
-    Args:
-        parser: of the command.
-        use: where the headers go.
-    """
+    """Add the option `--header`, which can be given several times."""
     parser.add_argument("--header", action="append", type=_name_and_value, default=[], metavar="NAME=VALUE", help=use)
 
 

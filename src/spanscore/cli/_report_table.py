@@ -54,12 +54,8 @@ _MARKS: Final = {"pass": ("✓", "green"), "fail": ("✗", "red"), "not_evaluate
 class Table:
     """Prints all reports when they are in: why runs failed, then runs, then counts.
 
-    A run that passed is a line, one that failed the whole story. Of the runs, only the first are kept.
-
-    Args:
-        out: the output.
-        key: of the attribute that names a run's case.
-        at_once: whether each run is printed when it is added, and why runs failed after all of them.
+    A run that passed is a line, one that failed the whole story. Of the runs, only the first are kept. Cases are named
+    by the attribute `key`. With `at_once`, each run is printed when it is added, and why runs failed after all of them.
     """
 
     def __init__(self, out: TextIO, key: str | None = None, *, at_once: bool = False) -> None:

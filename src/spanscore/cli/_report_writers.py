@@ -75,11 +75,8 @@ class ReasonLines:
 class ResultTable:
     """Writes a row for each evaluation: a file of Parquet, or a stream of Arrow.
 
-    Args:
-        out: takes bytes.
-        config: the name of the configuration in the rows.
-        content: whether explanations may have arguments and results in them.
-        is_stream: whether a stream is written.
+    The rows have the name `config` for the configuration, and arguments and results in explanations only with
+    `content`.
 
     Raises:
         ConfigError: pyarrow is not installed.

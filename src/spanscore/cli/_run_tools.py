@@ -77,8 +77,7 @@ class RunSource(Protocol):
 class RunTools:
     """The tools, whose descriptions are for the model that calls them. Each returns JSON of at most 64 KiB.
 
-    Args:
-        source: has the runs, with the content that may be shown.
+    The source has the runs with the content that may be shown.
     """
 
     def __init__(self, source: RunSource) -> None:

@@ -66,9 +66,7 @@ def expecting(config: Path | None, entries: Iterable[EvaluatorEntry]) -> dict[st
 def whole_file(option: str, path: Path) -> Iterator[TextIO]:
     """Open a file that replaces the file at `path` when it is complete, and not before.
 
-    Args:
-        option: the option of the file, for messages.
-        path: the path of the file.
+    Messages name the option.
 
     Raises:
         ConfigError: it cannot be written; raised before any write.

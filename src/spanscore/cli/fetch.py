@@ -51,10 +51,6 @@ def define(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, *, limit_s: float = _LIMIT_S) -> int:
     """Fetch the traces and return the exit status.
 
-    Args:
-        arguments: of the command.
-        limit_s: how long the server may take for an answer from start to end.
-
     Raises:
         InputError: the server cannot be asked, is no Jaeger or Tempo, or answers something else.
     """

@@ -43,13 +43,9 @@ def scored(
 ) -> Score:
     """Return a score whose explanation is a sentence with the numbers and the first deviations in words.
 
-    Args:
-        value: as in Score.
-        passed: as in Score.
-        account: returns the reasons of the value; called on first use of the explanation, when it must not fail.
-        at_once: call it now, where it may find that it is too much work, as what matchers find different counts as
-            theirs, or where it needs much that can be let go of then.
-        mended_by: as in Score.
+    `account` returns the reasons of the value. It is called on first use of the explanation, when it must not fail;
+    with `at_once` now, where it may find that it is too much work, as what matchers find different counts as theirs, or
+    where it needs much that can be let go of then. The other arguments are those of `Score`.
     """
     if at_once:
         made = account()

@@ -51,8 +51,7 @@ class UncheckableError(Exception):
 class Schema:
     """A schema that is ready to check values.
 
-    Args:
-        schema: a schema of draft 2020-12, unless its `$schema` names another.
+    Its draft is 2020-12, unless its `$schema` names another.
 
     Raises:
         ValueError: it is no JSON Schema, or not one that can be used here; the message has the reason.
@@ -82,11 +81,8 @@ class Schema:
         """Return the first few problems of a value; empty if it is valid.
 
         The expected part of a problem is the broken rule, without the value: scores are sent to places where arguments
-        may not be. The known path has `*` for each key that the schema does not name: it may come from a user.
-
-        Args:
-            value: the value to check.
-            work: the work that this check, and others that share it, may use.
+        may not be. The known path has `*` for each key that the schema does not name: it may come from a user. Other
+        checks may share `work`.
 
         Raises:
             UncheckableError: the check exceeds the limits.

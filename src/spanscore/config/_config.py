@@ -123,8 +123,7 @@ class Config:
     def page_runs(self, *, is_loopback: bool) -> int:
         """Return how many runs the page shows; 0 where there is none.
 
-        Args:
-            is_loopback: whether only this machine can reach its port.
+        `is_loopback` says whether only this machine can reach its port.
         """
         return self.page.runs if is_loopback or "page.runs" in self.given else 0
 
@@ -164,8 +163,7 @@ class Config:
     def for_files(self, *, tool_content: bool = True) -> Config:
         """Return the configuration for recorded spans: what would listen, send or keep is left out.
 
-        Args:
-            tool_content: whether arguments and results may be shown: the file is the user's own.
+        Arguments and results may be shown by default, as the file is the user's own.
         """
         return replace(
             self,
@@ -265,11 +263,8 @@ def load(path: str | os.PathLike[str]) -> Config:
 def loads(text: str, source: str, directory: Path, environment: Mapping[str, str] = os.environ) -> Config:
     """Read a configuration from text.
 
-    Args:
-        text: YAML.
-        source: its name in messages.
-        directory: the base of its relative paths.
-        environment: the variables that `${env:NAME}` stands for.
+    Messages name the source; relative paths start at the directory, and `${env:NAME}` is replaced by a variable of the
+    environment.
 
     Raises:
         ConfigError: anything in it is wrong; the message has a line for every error.

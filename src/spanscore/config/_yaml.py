@@ -47,10 +47,8 @@ def read(
 ) -> tuple[Node | None, list[Problem]]:
     """Return the only document in the text (None if there is none or it cannot be read), and all problems.
 
-    Args:
-        text: a file's content.
-        environment: the variables that `${env:NAME}` stands for; without, a dollar is only a dollar.
-        most_values: refuse a text with more values.
+    Without an environment for `${env:NAME}`, a dollar is only a dollar. A text with more values than `most_values` is
+    refused.
     """
     size = len(text.encode(errors="surrogatepass"))
     if size > MAX_BYTES:

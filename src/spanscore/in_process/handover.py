@@ -30,11 +30,7 @@ class HandsOn:
 
 
 class NotStarted(HandsOn):
-    """Takes the place of an exporter that could not be started: the application must not end for its sake.
-
-    Args:
-        name: that of the exporter.
-    """
+    """Takes the place of an exporter that could not be started: the application must not end for its sake."""
 
     def __init__(self, name: str) -> None:
         self.failures: Final[Counter[Values]] = Counter()
@@ -51,9 +47,7 @@ class Handover(HandsOn):
 
     If no provider takes scores, the first score logs it: providers may be set after spanscore was. If the application
     has shut its providers down before the last traces were scored, the end logs how many scores were lost.
-
-    Args:
-        goes_elsewhere: whether scores also have another destination than these providers.
+    `goes_elsewhere` returns whether scores also have another destination than these providers.
     """
 
     def __init__(self, goes_elsewhere: Callable[[], bool]) -> None:

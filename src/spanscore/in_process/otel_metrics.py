@@ -15,9 +15,7 @@ from spanscore.sdk.span_conversion import scored_context
 class OtelMetrics(HandsOn):
     """Records scores with the application's meter provider, with exemplars that lead to the scored trace.
 
-    Args:
-        meter: records; by default with the global meter provider.
-        handover: counts measurements after the shutdown of the global meter provider, if that is used.
+    With the global meter provider, `handover` counts measurements after its shutdown.
     """
 
     def __init__(self, meter: Meter | None = None, handover: Handover | None = None) -> None:

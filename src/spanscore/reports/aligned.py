@@ -80,12 +80,7 @@ def fold_words(entry: Entry) -> str:
 
 
 def marks(entries: Sequence[Entry], deviations: Sequence[Mapping[str, Any]] = ()) -> Iterator[str]:
-    """Yield the deviation of each entry as text; empty if there is none.
-
-    Args:
-        entries: as above.
-        deviations: as above.
-    """
+    """Yield the deviation of each entry as text; empty if there is none."""
     by_call = {row["call"]: row for row in deviations if row["kind"] in _CONDITIONS}
     apart = {row["call"]: apart_words(row) for row in deviations if row["kind"] == "order"}
     for entry in entries:

@@ -66,9 +66,7 @@ def reasons_in(report: Mapping[str, Any]) -> list[str]:
 def bare_report(report: Mapping[str, Any], *, explained: bool = False) -> dict[str, Any]:
     """Return a report without arguments, results, texts of errors and the attributes of the run.
 
-    Args:
-        report: as `is_report` accepts it.
-        explained: whether explanations and messages, which may quote content, stay.
+    If `explained`, explanations and messages, which may quote content, stay.
     """
     return {
         **report,

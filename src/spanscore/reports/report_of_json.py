@@ -26,10 +26,8 @@ _ATTRIBUTES: Final = {"service.name": "service", "gen_ai.agent.name": "agent"}
 def report_of_json(report: Mapping[str, Any]) -> Report:
     """Return a report of a run with its verdicts, names and errors of calls, and attributes.
 
-    Its end is that of its last call, as JSON has no other; None if no call has a time.
-
-    Args:
-        report: as `is_report` accepts it.
+    Its end is that of its last call, as JSON has no other; None if no call has a time. It takes what `is_report`
+    accepts.
     """
     calls = [each for each in report["tool_calls"] or () if isinstance(each.get("name"), str)]
     ends = [each["end_unix_nano"] for each in calls if isinstance(each.get("end_unix_nano"), int)]

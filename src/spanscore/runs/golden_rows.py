@@ -21,9 +21,7 @@ _ANY: Final[Mapping[str, JSON]] = {"$any": True}
 def golden_rows(key: str, runs: Iterable[tuple[str, Trajectory]]) -> list[Row]:
     """Return a row for each case, in the order in which they come; runs that differ are alternatives.
 
-    Args:
-        key: the attribute that names the case.
-        runs: each with its case.
+    The attribute `key` names the case.
     """
     ways: dict[str, dict[Any, Sequence[ToolCall]]] = {}
     for case, trajectory in runs:

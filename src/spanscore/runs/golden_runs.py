@@ -28,12 +28,8 @@ _NOTHING: Final = Skipped("")
 class GoldenRuns(Runs):
     """The runs of an agent in a test: the fixture `spanscore_run`.
 
-    Args:
-        runs: the recorded runs.
-        path: the file with the expected calls, beside the test's file: JSON Lines, a row for each test.
-        name: the name of the test.
-        update: whether to store the calls of this run as expected.
-        masks: replaces values that are stored and shown; None for none.
+    The file beside that of the test has the expected calls: JSON Lines, a row for each test by its name. With `update`,
+    the calls of this run are stored as expected; `masks` replaces values that are stored and shown.
     """
 
     def __init__(self, runs: Runs, path: Path, name: str, *, update: bool, masks: Masks | None = None) -> None:

@@ -20,10 +20,6 @@ class RecordedConversations:
     """Joins the runs of a recording to conversations, and evaluates these.
 
     Turns are the traces that have a report: where only some are wanted, the others are left out here, too.
-
-    Args:
-        config: with a section `conversations`.
-        pipeline: reads and scores.
     """
 
     def __init__(self, config: Config, pipeline: Pipeline) -> None:

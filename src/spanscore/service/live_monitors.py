@@ -44,12 +44,8 @@ class MonitorStore(Protocol):
 class LiveMonitors:
     """An emitter that counts the run of each report, with a clock.
 
-    Belongs to the owner of the engine. Metrics and the page read it on other threads.
-
-    Args:
-        monitors: the monitors.
-        emitters: the emitters that may take alarms.
-        clock: the time in seconds since the Unix epoch, as the minutes are counted.
+    Belongs to the owner of the engine. Metrics and the page read it on other threads. The clock has the seconds since
+    the Unix epoch, by which minutes are counted.
     """
 
     at_most_once: Final = True

@@ -33,11 +33,8 @@ _HTML: Final = {
 class LivePage:
     """Answers with the page of the last runs, in the running event loop.
 
-    Args:
-        recent: keeps the runs.
-        pause_s: the page is made once in this time at most; in between, readers get the one that is there.
-        trace_url: the address of a trace elsewhere, as configured.
-        alarms: returns the alarms of monitors in a sentence, or an empty text.
+    The page is made once in `pause_s` at most; in between, readers get the one that is there. `alarms` returns the
+    alarms of monitors in a sentence, or an empty text.
     """
 
     def __init__(

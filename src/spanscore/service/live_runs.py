@@ -40,9 +40,7 @@ _JSON: Final = {
 class LiveRuns:
     """Answers with the last runs in the form of `spanscore score --json FILE`, in the running event loop.
 
-    Args:
-        recent: keeps the runs.
-        pause_s: reasons are counted once in this time at most; in between, answers are as of then.
+    Reasons are counted once in `pause_s` at most; in between, answers are as of then.
     """
 
     def __init__(self, recent: RecentRuns, pause_s: float = PAUSE_S) -> None:

@@ -71,10 +71,8 @@ class RunCounter:
 class Recorder:
     """Listens for OTLP over gRPC and HTTP on free ports of this machine, in the event loop that made it.
 
-    Requests are written down as they come and then acknowledged. Metrics are acknowledged, and dropped.
-
-    Args:
-        writer: writes; still the caller's to close.
+    Requests are written down as they come and then acknowledged. Metrics are acknowledged, and dropped. The caller
+    closes the writer.
     """
 
     def __init__(self, writer: RecordingWriter) -> None:

@@ -114,9 +114,7 @@ def _serve_customers(tracer: trace.Tracer) -> None:
 class _Session:
     """Runs for one user: each time the model is sent all that was said and done before.
 
-    Args:
-        tracer: traces the runs.
-        attributes: of the root spans.
+    Its root spans have these attributes.
     """
 
     def __init__(self, tracer: trace.Tracer, attributes: Mapping[str, str]) -> None:

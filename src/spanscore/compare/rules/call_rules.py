@@ -66,10 +66,7 @@ class When(CallPattern):
 class CompiledCall:
     """A pattern of a call that can be compared with calls.
 
-    Args:
-        pattern: the pattern.
-        normalise: normalises names of tools.
-        path: its place, for messages.
+    Messages name its path.
 
     Raises:
         ValueError: a matcher is wrong.

@@ -22,12 +22,8 @@ from spanscore.model import Trajectory
 class StepCalls:
     """The calls of a run compared with a pattern.
 
-    Args:
-        pattern: the steps.
-        allows: whether a tool may be called that no step expects; agents in the pattern have their own rule.
-        trajectory: the run.
-        names: the normalised names of its calls.
-        ignore_failed: whether failed calls are left out.
+    `allows` returns whether a tool may be called that no step expects; agents in the pattern have their own rule. The
+    names of the calls are normalised.
     """
 
     def __init__(

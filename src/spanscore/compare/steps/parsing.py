@@ -47,11 +47,7 @@ _KEYS: Final[Mapping[str, Sequence[str]]] = {
 
 
 class WrongStepsError(ValueError):
-    """Mistakes in steps. Each begins with its path, as in `steps[1].repeat: ...`.
-
-    Args:
-        mistakes: all of them.
-    """
+    """Mistakes in steps. Each begins with its path, as in `steps[1].repeat: ...`."""
 
     def __init__(self, mistakes: Sequence[str]) -> None:
         super().__init__("\n".join(mistakes))

@@ -90,8 +90,7 @@ class RunBatch:
     def embedded(self, names: Sequence[str]) -> str:
         """Return all runs as JSON for a page.
 
-        Args:
-            names: the names of the runs, in their order.
+        The names are of the runs, in their order.
         """
         named = [f"{row},{self._strings.number(cut(name))}]" for row, name in zip(self._rows, names, strict=True)]
         return f'{{"strings":{self._strings.embedded()},"runs":[{",".join(named)}]}}'

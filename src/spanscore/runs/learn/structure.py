@@ -73,13 +73,7 @@ def _labelled(runs: Sequence[Sequence[str]]) -> list[Traced]:
 
 
 class _Steps:
-    """Takes runs apart.
-
-    Args:
-        runs: how many there are.
-        step: what expects a call of a name.
-        effort: what it may take.
-    """
+    """Takes runs apart."""
 
     def __init__(self, runs: int, step: Callable[[str], Any], effort: Effort) -> None:
         self._runs: Final = runs
