@@ -7,11 +7,12 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from spanscore.cli._http_client import http_answer
-from spanscore.cli._run_tools import RunsFound, WantedRuns
+from spanscore.cli._run_tools import RunsFound
 from spanscore.errors import InputError
 from spanscore.messages.printable import printable
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.reports.json_reports import bare_report, is_report
+from spanscore.reports.reason_table import WantedRuns
 
 _LIMIT_S: Final = 30.0
 _OK: Final = 200

@@ -17,6 +17,7 @@ from spanscore.messages.nearest import suggestion
 from spanscore.messages.printable import MAX_LABEL_CHARS, encodable, printable
 from spanscore.reports.bounded_line import LEFT_OUT_KEY, bounded
 from spanscore.reports.json_reports import bare_report, reasons_in
+from spanscore.reports.reason_table import WantedRuns
 
 MOST_BYTES: Final = 64 * 1024
 """Of an answer."""
@@ -37,16 +38,6 @@ _TRACE: Final = re.compile(r"[0-9a-f]{4,32}")
 _OF_A_RUN: Final = ("trace_id", "unit", "service", "agent", "test_case", "verdict", "complete", "close_reason")
 
 Limit: TypeAlias = Annotated[int, Interval(ge=1, le=_MOST_RUNS)]
-
-
-class WantedRuns(NamedTuple):
-    """The runs to return: those that fit all that is given."""
-
-    reason: str | None = None
-    agent: str | None = None
-    trace: str | None = None
-    """The beginning of a trace id."""
-    limit: int = 0
 
 
 class RunsFound(NamedTuple):
