@@ -50,15 +50,13 @@ class ServeRuns:
         answer = http_answer(f"{self._url}?{urlencode(query)}", _LIMIT_S, self._headers, taken={400, *_HINTS})
         if answer.status != _OK:
             said = printable(answer.body[:_SHOWN].decode("utf-8", "replace").partition("\n")[0], _SHOWN)
-            message = f"{self._url}: status {answer.status}: {_HINTS.get(answer.status, said)}"
-            raise InputError(message)
+            raise InputError(f"{self._url}: status {answer.status}: {_HINTS.get(answer.status, said)}")
         try:
             told = answer.document()
         except MalformedRequest:
             told = None
         if not _is_answer(told):
-            message = f"{self._url}: the answer is not that of `spanscore serve`: {answer}"
-            raise InputError(message)
+            raise InputError(f"{self._url}: the answer is not that of `spanscore serve`: {answer}")
         runs, reasons = told["runs"], told["reasons"]
         if not self._content:
             runs, reasons = [bare_report(each) for each in runs], [{**each, "errors": []} for each in reasons]

@@ -125,13 +125,11 @@ class RunTools:
         """
         asked = trace_id.strip().lower()
         if not _TRACE.fullmatch(asked):
-            message = f"trace_id: must be 4 to 32 hexadecimal digits, not {printable(trace_id)!r}"
-            raise InputError(message)
+            raise InputError(f"trace_id: must be 4 to 32 hexadecimal digits, not {printable(trace_id)!r}")
         runs = self._source.ask(WantedRuns(trace=asked, limit=_MOST_RUNS)).runs
         ids = list(dict.fromkeys(each["trace_id"] for each in runs))
         if not ids:
-            message = f"no run has a trace id that begins with {asked}: call runs for those that there are"
-            raise InputError(message)
+            raise InputError(f"no run has a trace id that begins with {asked}: call runs for those that there are")
         if len(ids) > 1:
             listed = ", ".join(ids[:_IDS_SHOWN])
             message = f"several trace ids begin with {asked}: {listed}{', ...' if len(ids) > _IDS_SHOWN else ''}"
@@ -160,27 +158,22 @@ def check_arguments(tool: Callable[..., str], given: Mapping[str, Any]) -> None:
     for name in given:
         if name not in known:
             near = suggestion(name, known) or f"; there is {', '.join(known)}"
-            message = f"there is no argument {printable(name)!r}{near}"
-            raise InputError(message)
+            raise InputError(f"there is no argument {printable(name)!r}{near}")
     for name, parameter in known.items():
         value = given.get(name, parameter.default)
         if value is parameter.empty:
-            message = f"{name}: must be given"
-            raise InputError(message)
+            raise InputError(f"{name}: must be given")
         if name == "limit" and str(value) not in _LIMITS:
-            message = f"limit: must be a whole number from 1 to {_MOST_RUNS}, not {printable(str(value))}"
-            raise InputError(message)
+            raise InputError(f"limit: must be a whole number from 1 to {_MOST_RUNS}, not {printable(str(value))}")
         if name != "limit" and not isinstance(value, str) and (value is not None or parameter.default is not None):
-            message = f"{name}: must be a text, not {printable(str(value))}"
-            raise InputError(message)
+            raise InputError(f"{name}: must be a text, not {printable(str(value))}")
 
 
 def _need(name: str, wanted: str, known: Iterable[str]) -> None:
     """Raise InputError if a value is not known, unless nothing is."""
     values = dict.fromkeys(known)
     if values and wanted not in values:
-        message = f"{name}: {printable(wanted, MAX_LABEL_CHARS)!r} matches no run; {there_is(wanted, values)}"
-        raise InputError(message)
+        raise InputError(f"{name}: {printable(wanted, MAX_LABEL_CHARS)!r} matches no run; {there_is(wanted, values)}")
 
 
 def _passes(run: Mapping[str, Any]) -> bool:

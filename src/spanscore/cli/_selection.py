@@ -224,6 +224,5 @@ def there_is(wanted: str, known: Collection[str]) -> str:
 
 def _trace(text: str) -> str:
     if not _TRACE.fullmatch(text.lower()):
-        message = f"must be 4 to 32 hexadecimal digits, not {text!r}"
-        raise argparse.ArgumentTypeError(message)
+        raise argparse.ArgumentTypeError(f"must be 4 to 32 hexadecimal digits, not {text!r}")
     return text.lower()

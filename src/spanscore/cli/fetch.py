@@ -122,8 +122,7 @@ def _check_asked(url: str, trace: str, body: bytes) -> None:
     except MalformedRequest as error:
         raise _no_trace(url, str(error)) from error
     if other is not None:
-        message = f"{url}: answers with trace {other.hex()}, which is not the one asked for"
-        raise InputError(message)
+        raise InputError(f"{url}: answers with trace {other.hex()}, which is not the one asked for")
 
 
 def _no_trace(url: str, why: str) -> InputError:
@@ -132,6 +131,5 @@ def _no_trace(url: str, why: str) -> InputError:
 
 def _trace(text: str) -> str:
     if not _TRACE.fullmatch(text):
-        message = f"must be 16 to 32 hexadecimal digits, not {text!r}"
-        raise argparse.ArgumentTypeError(message)
+        raise argparse.ArgumentTypeError(f"must be 16 to 32 hexadecimal digits, not {text!r}")
     return text.lower()

@@ -56,10 +56,9 @@ def run(arguments: argparse.Namespace) -> int:
     check_apart({"output": arguments.output}, dict.fromkeys(arguments.files, "the input"), ())
     known = list(_known(arguments.output)) if arguments.update else []
     if arguments.output.exists() and not arguments.update:
-        message = (
+        raise InputError(
             f"{arguments.output} is there: --update replaces the rows of the cases recorded here, and keeps others"
         )
-        raise InputError(message)
     config = reading_configured(arguments)
     with reading(arguments.files, wiring.wanted(config).log_names) as recording:
         pipeline = wiring.pipeline(config)
@@ -148,9 +147,7 @@ def _known(path: Path) -> Iterator[Row]:
         try:
             row = json.loads(line)
         except ValueError as error:
-            message = f"{path}:{number}: is not JSON: {error}"
-            raise InputError(message) from error
+            raise InputError(f"{path}:{number}: is not JSON: {error}") from error
         if not isinstance(row, dict):
-            message = f"{path}:{number}: a row must be a mapping"
-            raise InputError(message)
+            raise InputError(f"{path}:{number}: a row must be a mapping")
         yield row

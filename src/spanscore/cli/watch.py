@@ -58,8 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Replay the runs, and return the exit status."""
     config = configuration.load(arguments.config).for_files()
     if not config.monitors:
-        message = f"{config.source}: has no monitors; there is nothing to watch with"
-        raise ConfigError(message)
+        raise ConfigError(f"{config.source}: has no monitors; there is nothing to watch with")
     watched, seen = WatchedRuns(config.monitors), set[Any]()
     results = [path for path in arguments.files if are_results(path)]
     problems = [*_add_results(results, watched, seen)]

@@ -32,11 +32,9 @@ def load(path: str | os.PathLike[str]) -> Config:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:  # a path with a NUL character is a ValueError
-        message = f"{path}: cannot be read: {getattr(error, 'strerror', error)}"
-        raise ConfigError(message) from error
+        raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', error)}") from error
     if len(content) > MAX_BYTES:
-        message = f"{path}: must not be larger than {MAX_BYTES >> 20} MiB"
-        raise ConfigError(message)
+        raise ConfigError(f"{path}: must not be larger than {MAX_BYTES >> 20} MiB")
     try:
         text = content.decode()
     except UnicodeDecodeError as error:

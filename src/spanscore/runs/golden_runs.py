@@ -67,8 +67,7 @@ def _compare(run: Runs | Trajectory, expected: Sequence[Any] | Mapping[str, Any]
     trajectory = run if isinstance(run, Trajectory) else _only(run)
     if expected is None:
         if not isinstance(run, GoldenRuns):
-            message = "an expectation is missing: only a run of the fixture spanscore_run has a golden run"
-            raise TypeError(message)
+            raise TypeError("an expectation is missing: only a run of the fixture spanscore_run has a golden run")
         expected = _golden(run, trajectory)
     params = dict(expected) if isinstance(expected, Mapping) else {"steps": list(expected)}
     outcome = build_evaluator(str(params.pop("type", "expected_trajectory")), params).evaluate(trajectory)
@@ -116,8 +115,7 @@ def _golden(run: GoldenRuns, trajectory: Trajectory) -> Mapping[str, Any]:
 def _rows(path: Path) -> list[dict[str, JSON]]:
     found = list(rows(path)) if path.exists() else []
     if fault := next((each for each in found if isinstance(each, Fault)), None):
-        message = f"{path.name}{f':{fault.line}' if fault.line else ''}: {fault.message}"
-        raise InputError(message)
+        raise InputError(f"{path.name}{f':{fault.line}' if fault.line else ''}: {fault.message}")
     return [each.cells for each in found if isinstance(each, DatasetRow)]
 
 

@@ -93,20 +93,16 @@ def _wanted(query: str) -> WantedRuns:
     for name, value in _parameters(query):
         if name not in WantedRuns._fields:
             known = suggestion(name, WantedRuns._fields) or f"; there are {', '.join(WantedRuns._fields)}"
-            message = f"there is no parameter {printable(name)!r}{known}"
-            raise ValueError(message)
+            raise ValueError(f"there is no parameter {printable(name)!r}{known}")
         if name in given or not value:
-            message = f"{name}: must be given once and not be empty"
-            raise ValueError(message)
+            raise ValueError(f"{name}: must be given once and not be empty")
         given[name] = value
     trace = given.get("trace", "").lower() or None
     if trace is not None and not _TRACE.fullmatch(trace):
-        message = f"trace: must be 4 to 32 hexadecimal digits, not {printable(given['trace'])!r}"
-        raise ValueError(message)
+        raise ValueError(f"trace: must be 4 to 32 hexadecimal digits, not {printable(given['trace'])!r}")
     limit = given.get("limit", str(_MOST_RUNS))
     if not _NUMBER.fullmatch(limit) or int(limit) > _MOST_RUNS:
-        message = f"limit: must be a number from 0 to {_MOST_RUNS}, not {printable(limit)!r}"
-        raise ValueError(message)
+        raise ValueError(f"limit: must be a number from 0 to {_MOST_RUNS}, not {printable(limit)!r}")
     agent = given.get("agent")
     return WantedRuns(given.get("reason"), None if agent is None else cut(agent), trace, int(limit))
 

@@ -49,8 +49,7 @@ def check_policy(order_id: str, reason: str) -> dict[str, Any]:
 def issue_refund(order_id: str, amount: float, currency: str = "EUR") -> dict[str, Any]:
     """Pay the money back."""
     if not order_id.startswith(ORDER[:2]):
-        message = "payment gateway timed out"
-        raise TimeoutError(message)
+        raise TimeoutError("payment gateway timed out")
     return {"order_id": order_id, "refunded": amount, "currency": currency}
 
 

@@ -248,5 +248,4 @@ def _times(value: Mapping[str, Any], path: str) -> tuple[int, int | None]:
 
 
 def _fail(path: str, what: str) -> NoReturn:
-    message = f"{path}: {what}"
-    raise ValueError(message)
+    raise ValueError(f"{path}: {what}")

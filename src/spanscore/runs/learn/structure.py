@@ -100,8 +100,7 @@ class _Steps:
 
     def _block(self, log: Sequence[Traced], *, covering: bool) -> list[Any]:
         if self._depth >= _DEEPEST:
-            message = f"the steps are more than {_DEEPEST} levels deep"
-            raise TooMuchWorkError(message)
+            raise TooMuchWorkError(f"the steps are more than {_DEEPEST} levels deep")
         self._depth += 1
         found = self._taken_apart(log, covering=covering)
         self._depth -= 1
