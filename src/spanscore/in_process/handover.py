@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final, Literal
 
+from spanscore.contracts.immediate import Immediate
 from spanscore.metrics.series import Values
 from spanscore.model import Report
 from spanscore.sdk import providers as host_providers
@@ -17,19 +18,7 @@ NOT_STARTED: Final = "not_started"
 _LOGGER: Final = logging.getLogger(__name__)
 
 
-class HandsOn:
-    """The base of emitters that hand everything on at once, to providers that the application flushes."""
-
-    def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits here
-        """Do nothing."""
-        return True
-
-    def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - as above
-        """Do nothing."""
-        return True
-
-
-class NotStarted(HandsOn):
+class NotStarted(Immediate):
     """Takes the place of an exporter that could not be started: the application must not end for its sake."""
 
     def __init__(self, name: str) -> None:
@@ -42,7 +31,7 @@ class NotStarted(HandsOn):
         self.failures[self._key] += 1
 
 
-class Handover(HandsOn):
+class Handover(Immediate):
     """Watches the hand-over of scores to the application's providers.
 
     If no provider takes scores, the first score logs it: providers may be set after spanscore was. If the application

@@ -8,7 +8,8 @@ from typing import Final
 
 from opentelemetry._logs import LoggerProvider, LogRecord, SeverityNumber, get_logger_provider
 
-from spanscore.in_process.handover import Handover, HandsOn
+from spanscore.contracts.immediate import Immediate
+from spanscore.in_process.handover import Handover
 from spanscore.model import Report
 from spanscore.reports.evaluation_event import NAME, event_attributes, sentence, severity
 from spanscore.sdk import providers as host_providers
@@ -16,7 +17,7 @@ from spanscore.sdk.identity import SCOPE, scope_version
 from spanscore.sdk.span_conversion import scored_context
 
 
-class LogEvents(HandsOn):
+class LogEvents(Immediate):
     """Writes a log event `gen_ai.evaluation.result` for each evaluation, in the context of the evaluated span.
 
     Its severity is WARN where the trajectory did not pass, ERROR if the evaluator had an error, else INFO.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from spanscore.in_process.handover import Handover, HandsOn
+from spanscore.contracts.immediate import Immediate
+from spanscore.in_process.handover import Handover
 from spanscore.metrics.measurements import measurements
 from spanscore.metrics.meter import Meter
 from spanscore.model import Report
@@ -12,7 +13,7 @@ from spanscore.sdk import providers as host_providers
 from spanscore.sdk.span_conversion import scored_context
 
 
-class OtelMetrics(HandsOn):
+class OtelMetrics(Immediate):
     """Records scores with the application's meter provider, with exemplars that lead to the scored trace.
 
     With the global meter provider, `handover` counts measurements after its shutdown.

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from spanscore.contracts import Emitter, TakesAlarms
+from spanscore.contracts.immediate import Immediate
 from spanscore.emitters.alarm_event import alarm_line, time_of
 from spanscore.messages.faults import contained
 from spanscore.messages.plural import plural
@@ -41,7 +42,7 @@ class MonitorStore(Protocol):
         """Store the state, in place of the last one."""
 
 
-class LiveMonitors:
+class LiveMonitors(Immediate):
     """An emitter that counts the run of each report, with a clock.
 
     Belongs to the owner of the engine. Metrics and the page read it on other threads. The clock has the seconds since
@@ -71,11 +72,7 @@ class LiveMonitors:
             self._known.update(report.trajectory.attributes)
         self._tell(self._monitors.count(report, self._minute))
 
-    def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits
-        """Do nothing: what was counted is counted."""
-        return True
-
-    def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - as above
+    def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits
         """Store the state a last time."""
         if self._store is not None:
             self._store.keep_monitors(self._monitors.saved(is_end=True))

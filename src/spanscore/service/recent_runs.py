@@ -12,6 +12,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Final, NamedTuple
 
+from spanscore.contracts.immediate import Immediate
 from spanscore.model import Report
 from spanscore.reports.bounded_line import bounded_line
 from spanscore.reports.cases import case_of, conversation_name
@@ -78,7 +79,7 @@ class HeldRuns(NamedTuple):
     """Oldest first."""
 
 
-class RecentRuns:
+class RecentRuns(Immediate):
     """An emitter that keeps the last runs; a run that late spans have scored once more takes the place of the earlier.
 
     A report is only put into a short queue. A thread makes text of it, so that nothing else is kept of a run.
@@ -94,11 +95,7 @@ class RecentRuns:
     """Results of calls are shown only with `tool_content: true`."""
 
     def __init__(
-        self,
-        most: int,
-        pace_s: float = _PACE_S,
-        most_bytes: int = _MOST_BYTES,
-        clock: Callable[[], float] = time.time,
+        self, most: int, pace_s: float = _PACE_S, most_bytes: int = _MOST_BYTES, clock: Callable[[], float] = time.time
     ) -> None:
         self._most: Final = most
         self.skipped = 0
@@ -146,11 +143,7 @@ class RecentRuns:
                 self._waiting.get_nowait()
         self._waiting.put(report)
 
-    def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - there is nothing to wait for
-        """Do nothing: the shown runs are lost with the process."""
-        return True
-
-    def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - as above
+    def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - the shown runs are lost with the process
         """Write the waiting reports, and keep no more."""
         self._is_open = False
         self._ended.set()
