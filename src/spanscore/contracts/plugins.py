@@ -15,9 +15,10 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
-from importlib.metadata import EntryPoint, entry_points, version
+from importlib.metadata import EntryPoint, entry_points
 from typing import Final, Literal, TypeAlias
 
+from spanscore import __version__
 from spanscore.errors import ConfigError, PluginError, PluginLoadError
 from spanscore.messages.nearest import suggestion
 
@@ -66,13 +67,8 @@ def is_built_in(kind: Kind, name: str) -> bool:
 def version_of(kind: Kind, name: str) -> str | None:
     """Return the version of the distribution of a plug-in; None if unknown."""
     if is_built_in(kind, name):
-        return _own_version()
+        return __version__
     return next((entry.dist.version for entry in _installed(kind).get(name, ()) if entry.dist), None)
-
-
-@cache
-def _own_version() -> str:
-    return version("spanscore")
 
 
 @cache

@@ -11,9 +11,10 @@ import hashlib
 import json
 from collections.abc import Sequence
 from functools import cache
-from importlib.metadata import version
 from importlib.resources import files
 from typing import Any, Final
+
+from spanscore import __version__
 
 _STYLES: Final = "page.css"
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -42,7 +43,7 @@ def render(template: str, data: str, *, title: str, scripts: Sequence[str], live
         style=Markup(_text(_STYLES)),  # noqa: S704 - our own file
         script=Markup(_script(tuple(scripts))),  # noqa: S704 - as above
         data=Markup(data),  # noqa: S704 - JSON without a "<"
-        version=version("spanscore"),
+        version=__version__,
         **values,
     )
     return page
