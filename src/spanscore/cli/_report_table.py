@@ -13,16 +13,7 @@ from rich.text import Text
 
 from spanscore.cli._columns import width_of
 from spanscore.cli._marked import details_of, marked_calls
-from spanscore.cli._reason_texts import (
-    ROWS_SHOWN,
-    headings,
-    headline,
-    more,
-    over_time,
-    share,
-    since_when,
-    turn_of,
-)
+from spanscore.cli._reason_texts import ROWS_SHOWN, headings, headline, more, over_time, share, since_when, turn_of
 from spanscore.cli._repeated_cases import COLUMNS as COLUMNS_OF_CASES
 from spanscore.cli._summary import Summary
 from spanscore.compare.alignment import CONTEXT, Entry

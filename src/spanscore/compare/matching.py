@@ -114,9 +114,7 @@ def member_keys(value: Recorded) -> frozenset[Hashable]:
 
 
 def common_subsequence(
-    left: Sequence[Hashable],
-    right: Sequence[Hashable],
-    partners: Mapping[Hashable, Collection[Hashable]] | None = None,
+    left: Sequence[Hashable], right: Sequence[Hashable], partners: Mapping[Hashable, Collection[Hashable]] | None = None
 ) -> Pairs:
     """Return the positions of a longest common subsequence, in order.
 

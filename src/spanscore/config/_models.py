@@ -54,11 +54,7 @@ _PLAIN: Final = (0, 1)
 def model_of(documented: type[Any], base: type[Model], fields: Mapping[str, Any]) -> type[Model]:
     """Return a model with the documentation of a dataclass."""
     model = create_model(
-        documented.__name__,
-        __base__=base,
-        __doc__=docstring(documented),
-        __module__=documented.__module__,
-        **fields,
+        documented.__name__, __base__=base, __doc__=docstring(documented), __module__=documented.__module__, **fields
     )
     model.documented = partial(_docs_of, documented)
     return model

@@ -37,9 +37,7 @@ class AlignedLine(NamedTuple):
 
 
 def aligned_lines(
-    entries: Sequence[Entry],
-    deviations: Sequence[Mapping[str, Any]] = (),
-    marked: Mapping[int, str] = _NO_MARKS,
+    entries: Sequence[Entry], deviations: Sequence[Mapping[str, Any]] = (), marked: Mapping[int, str] = _NO_MARKS
 ) -> Iterator[AlignedLine]:
     """Yield the lines of an alignment; of long ones only deviations with two calls around each, and at most 200.
 

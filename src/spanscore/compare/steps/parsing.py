@@ -11,16 +11,7 @@ from spanscore.compare.matchers.base import Matcher
 from spanscore.compare.matchers.compiler import matcher
 from spanscore.compare.matching import json_key
 from spanscore.compare.steps._tool_patterns import ToolPattern, tool_pattern
-from spanscore.compare.steps.pattern import (
-    AgentBlock,
-    Alternatives,
-    Interleaved,
-    Leaf,
-    Pattern,
-    Repeat,
-    Row,
-    Step,
-)
+from spanscore.compare.steps.pattern import AgentBlock, Alternatives, Interleaved, Leaf, Pattern, Repeat, Row, Step
 from spanscore.messages.nearest import suggestion
 
 DEEPEST: Final = 8

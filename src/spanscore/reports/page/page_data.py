@@ -97,12 +97,7 @@ class RunBatch:
         """Return `[evaluator, type, status, value, explanation]`."""
         status, value, told = _said(report, evaluation)
         names = (evaluation.name, evaluation.type)
-        return [
-            *(self._strings.number(cut(name)) for name in names),
-            status,
-            value,
-            self._told(told),
-        ]
+        return [*(self._strings.number(cut(name)) for name in names), status, value, self._told(told)]
 
     def _told(self, explanation: str) -> int:
         """Return the number of an explanation: whole, then cut, and then none, as the room for them fills up."""
