@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final, Protocol
 
@@ -20,6 +20,10 @@ from spanscore.model.alarms import MonitorAlarm
 from spanscore.scoring.monitors.judged import absent_sentence
 from spanscore.scoring.monitors.monitor import ObjectiveMonitor, SeriesState, series_name
 from spanscore.scoring.monitors.monitors import Monitors
+from spanscore.scoring.monitors.settings import MonitorSettings
+
+MONITORS: Final = "monitors"
+"""The name of the emitter that counts runs for monitors."""
 
 _EVERY_S: Final = 1.0
 _SAVE_EVERY_S: Final = 10.0
@@ -155,6 +159,16 @@ class LiveMonitors(Immediate):
             _log.log(logging.INFO if alarm.is_over else logging.WARNING, "%s", alarm_line(alarm))
             for target in self._targets:
                 contained(target, partial(target.alarm, alarm))
+
+
+def add_monitors(
+    settings: Mapping[str, MonitorSettings], emitters: dict[str, Emitter], clock: Callable[[], float]
+) -> LiveMonitors | None:
+    """Add configured monitors to the emitters, and return them; None if there are none."""
+    if not settings:
+        return None
+    monitors = emitters[MONITORS] = LiveMonitors(Monitors(settings), emitters.values(), clock)
+    return monitors
 
 
 def log_share(share: float) -> float:
