@@ -225,10 +225,8 @@ class Service:
         self.engine.reload(pipeline, wiring.root_condition(config, pipeline.reader))
         for intake in self._intakes:
             intake.reload(wanted)
-        names = ", ".join(entry.name for entry in config.evaluators)
-        _log.info("reloaded the configuration; scoring: %s", names)
-        keys = restart_keys(self._config, config)
-        if keys:
+        _log.info("reloaded the configuration; scoring: %s", ", ".join(entry.name for entry in config.evaluators))
+        if keys := restart_keys(self._config, config):
             _log.warning("these keys have changed too, but need a restart: %s", ", ".join(keys))
 
     async def stop(self, grace_s: float = GRACE_S, close_s: float = CLOSE_S) -> None:
