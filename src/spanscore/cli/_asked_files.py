@@ -24,7 +24,7 @@ from spanscore.reports.bounded_line import bounded, bounded_line
 from spanscore.reports.json_reports import bare_report, counted_run, identity_of, is_report
 from spanscore.reports.reason_table import CountedRun, ReasonTable, WantedRuns
 from spanscore.runs import offline
-from spanscore.runs.recorded_conversations import RecordedConversations
+from spanscore.runs.offline import RecordedConversations
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _PROBLEMS: Final = 20

@@ -28,7 +28,7 @@ from spanscore.recordings.files import Recording
 from spanscore.recordings.in_memory import RequestsInMemory
 from spanscore.recordings.writer import ProtobufRequest, RecordingWriter
 from spanscore.runs import offline
-from spanscore.runs.recorded_conversations import RecordedConversations
+from spanscore.runs.offline import RecordedConversations
 
 Paths: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 

@@ -19,8 +19,7 @@ from spanscore.reports.reason_table import ReasonTable
 from spanscore.reports.reason_words import failed_for
 from spanscore.service.live_runs import LiveRuns
 from spanscore.service.page_access import HEADERS
-from spanscore.service.recent_runs import MOST_PER_S, HeldRuns, RecentRuns
-from spanscore.service.renewed import PAUSE_S, Renewed
+from spanscore.service.recent_runs import MOST_PER_S, PAUSE_S, HeldRuns, RecentRuns, Renewed
 
 _RUNS: Final = "\0"
 """Stands for the runs while the page around them is made; JSON and templates have none."""

@@ -21,8 +21,7 @@ from spanscore.reports.page import encoded
 from spanscore.reports.page.story import cut
 from spanscore.reports.reason_table import ReasonTable, WantedRuns
 from spanscore.service.page_access import HEADERS, TEXT
-from spanscore.service.recent_runs import HeldRuns, RecentRuns, ShownRun
-from spanscore.service.renewed import PAUSE_S, Renewed
+from spanscore.service.recent_runs import PAUSE_S, HeldRuns, RecentRuns, Renewed, ShownRun
 
 _MOST_RUNS: Final = 200
 _MOST_BYTES: Final = 4 * 2**20

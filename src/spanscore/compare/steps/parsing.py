@@ -10,8 +10,18 @@ from typing import Any, Final, NoReturn, TypeVar
 from spanscore.compare.matchers.base import Matcher
 from spanscore.compare.matchers.compiler import matcher
 from spanscore.compare.matching import json_key
-from spanscore.compare.steps._tool_patterns import ToolPattern, tool_pattern
-from spanscore.compare.steps.pattern import AgentBlock, Alternatives, Interleaved, Leaf, Pattern, Repeat, Row, Step
+from spanscore.compare.steps.pattern import (
+    AgentBlock,
+    Alternatives,
+    Interleaved,
+    Leaf,
+    Pattern,
+    Repeat,
+    Row,
+    Step,
+    ToolPattern,
+    tool_pattern,
+)
 from spanscore.messages.nearest import suggestion
 
 DEEPEST: Final = 8
