@@ -160,7 +160,7 @@ class Config:
         from spanscore.receivers.otlp import OtlpReceiver  # noqa: PLC0415 - as above
         from spanscore.storage.room import Room  # noqa: PLC0415 - as above
 
-        yield from exposed_secrets(self)
+        yield from exposed_secrets(self.file, self.root, self.receivers, self.exporters, self.page)
         if "page.runs" in self.given and self.page.runs and "prometheus" not in self.exporters:
             yield f"{self.source}: page has no effect: exporters.prometheus is not listed, and the page is on its port"
         if {"traces.pause_wait", "traces.pause_bytes"} & self.given and self.traces.late_spans == "ignore":

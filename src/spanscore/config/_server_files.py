@@ -7,17 +7,14 @@ import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from spanscore.config._nodes import Path, dotted
+from spanscore.config._nodes import Node, Path, dotted
 from spanscore.config._sections import Page
 from spanscore.contracts.settings import Secret
 from spanscore.errors import ConfigError
 from spanscore.receivers.otlp import OtlpReceiver, ServerTls
 from spanscore.receivers.sockets.bearer import BearerTokens
-
-if TYPE_CHECKING:
-    from spanscore.config._config import Config
 
 _LIBRDKAFKA: Final[Path] = ("receivers", "kafka", "settings")
 _SERVERS: Final[tuple[Path, ...]] = (("receivers", "otlp"), ("page",))
@@ -47,22 +44,27 @@ def missing_directories(exporters: Mapping[str, Any]) -> Iterator[tuple[Path, st
             yield at, f"{part}: there is no such directory"
 
 
-def exposed_secrets(config: Config) -> Iterator[str]:
-    """Yield a warning for each file with a secret that every user of this machine can read."""
-    inline = ", ".join(_inline_secrets(config))
-    if inline and config.file is not None and _is_readable_by_all(config.file):
-        yield _readable(config.file, f"holds {inline}, and")
-    for at, part in _of_servers(config.receivers.get("otlp"), config.page):
+def exposed_secrets(
+    file: FilePath | None, root: Node, receivers: Mapping[str, Any], exporters: Mapping[str, Any], page: Page
+) -> Iterator[str]:
+    """Yield a warning for each file with a secret that every user of this machine can read.
+
+    `file` is that of the configuration, whose content is `root`.
+    """
+    inline = ", ".join(_inline_secrets(root, {"receivers": receivers, "exporters": exporters}))
+    if inline and file is not None and _is_readable_by_all(file):
+        yield _readable(file, f"holds {inline}, and")
+    for at, part in _of_servers(receivers.get("otlp"), page):
         if part is not None and at[-1] in ("key_file", _TOKENS) and _is_readable_by_all(part):
             yield _readable(part, f"({dotted(at)})")
 
 
-def _inline_secrets(config: Config) -> Iterator[str]:
+def _inline_secrets(root: Node, sections: Mapping[str, Any]) -> Iterator[str]:
     """Yield the keys whose secrets stand in the file itself, and not in variables of the environment."""
-    for at, part in (*_parts(config.receivers, ("receivers",)), *_parts(config.exporters, ("exporters",))):
+    for at, part in _parts(sections, ()):
         # Of the settings of librdkafka only some are secret.
         is_secret = at[:3] != _LIBRDKAFKA or any(word in str(at[-1]) for word in ("password", "secret", ".pem"))
-        if isinstance(part, Secret) and is_secret and part.reveal() and config.root.find(at).written is None:
+        if isinstance(part, Secret) and is_secret and part.reveal() and root.find(at).written is None:
             yield dotted(at)
 
 
