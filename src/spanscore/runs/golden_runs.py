@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from spanscore.config import build_evaluator
-from spanscore.config.datasets.dataset import DatasetRow, Fault, rows
-from spanscore.errors import InputError, SpanscoreError
-from spanscore.model import JSON, CloseReason, Evaluation, Outcome, Report, Score, Skipped, Trajectory
+from spanscore.errors import SpanscoreError
+from spanscore.model import CloseReason, Evaluation, Outcome, Report, Score, Skipped, Trajectory
 from spanscore.recordings.file_lock import lock
 from spanscore.recordings.replaced_files import write_text
 from spanscore.reports.aligned import AlignedLine, aligned_lines
-from spanscore.runs.golden_rows import golden_rows, updated
+from spanscore.runs.golden_rows import golden_rows, known_rows, updated
 from spanscore.runs.recorded_runs import Runs
 from spanscore.scoring.masked_reports import masked_report
 from spanscore.trajectories.masks import Masks
@@ -103,20 +102,13 @@ def _golden(run: GoldenRuns, trajectory: Trajectory) -> Mapping[str, Any]:
     if run.update:
         stored, _ = _masked(run, trajectory)
         with _locked(run.path):  # pytest-xdist runs tests in several processes
-            kept = updated(_rows(run.path), _KEY, golden_rows(_KEY, [(run.name, stored)]))
+            kept = updated(known_rows(run.path), _KEY, golden_rows(_KEY, [(run.name, stored)]))
             write_text(run.path, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in kept))
-    row = next((row for row in _rows(run.path) if row.get(_KEY) == run.name), None)
+    row = next((row for row in known_rows(run.path) if row.get(_KEY) == run.name), None)
     if row is None:
         message = f"{run.path.name} has no row for {run.name!r}: pytest --spanscore-update writes its calls of now"
         raise AssertionError(message)
     return {"steps": row.get("steps"), "other_calls": "forbid"}
-
-
-def _rows(path: Path) -> list[dict[str, JSON]]:
-    found = list(rows(path)) if path.exists() else []
-    if fault := next((each for each in found if isinstance(each, Fault)), None):
-        raise InputError(f"{path.name}{f':{fault.line}' if fault.line else ''}: {fault.message}")
-    return [each.cells for each in found if isinstance(each, DatasetRow)]
 
 
 @contextmanager
