@@ -203,7 +203,7 @@ def test_unreadable(spanscore_run):
         "the run cannot be evaluated: not recorded: the arguments of 'search' (call 1)",
         "stepz: unknown key; did you mean 'steps'?",
         "there is no evaluator 'tool_call_ordr'; did you mean 'tool_call_order'?",
-        "InputError: test_agent.golden.jsonl:1: not valid JSON",
+        "test_agent.golden.jsonl:1: not valid JSON",
         "only a run of the fixture spanscore_run has a golden run",
     ):
         assert said in told
