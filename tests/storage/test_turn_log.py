@@ -16,8 +16,9 @@ from scoring.conversations.turns import add, holding, labels, report, turn
 from spanscore.model import FinishReason, session_key
 from spanscore.scoring.conversations.held import Conversations
 from spanscore.storage.directory import Directory
+from spanscore.storage.id_log import FINISHED
 from spanscore.storage.storage import Storage
-from spanscore.storage.turn_log import FINISHED, TURNS, ids_of
+from spanscore.storage.turn_log import TURNS, ids_of
 from storage.disks import FailingDisk, MemoryDisk
 from storage.storing import POWER
 
@@ -28,7 +29,7 @@ class Stored:
     """Conversations with a journal on disk, as they are after a start."""
 
     def __init__(self, storage: Storage) -> None:
-        self.turns = storage.turns
+        self.storage = storage
         self.held: Conversations = holding()
         for note in storage.earlier.finished_conversations():
             self.held.restore_finished(*ids_of(note))
@@ -38,11 +39,11 @@ class Stored:
 
     def turn(self, record: bytes, needed: object, needed_size: int) -> None:
         """Write a turn."""
-        self.turns.add(record, needed, needed_size)  # type: ignore[arg-type]
+        self.storage.turns.add(record, needed, needed_size)  # type: ignore[arg-type]
 
     def finished(self, key: bytes, trace_ids: Collection[bytes]) -> None:
         """Write the end of a conversation."""
-        self.turns.finish(key, trace_ids)
+        self.storage.finish_conversation(key, trace_ids)
 
     def finish(self) -> list[dict[str, str | None]]:
         """Finish all, as if the reports went out."""
@@ -186,7 +187,7 @@ def test_what_is_not_needed_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
                 honest = stored.held._open.pop(next(iter(stored.held._open)))
                 stored.finish()
                 stored.held._open[honest.key] = honest
-            sizes.append(stored.turns.size)
+            sizes.append(stored.storage.size)
     with started(tmp_path) as stored:
         assert 1 == stored.held.counts().open
 
@@ -230,5 +231,5 @@ def test_without_the_section_all_goes(tmp_path: Path) -> None:
         stored.finish()
         add(stored.held, turn(2, "look"))
     with started(tmp_path) as stored:
-        stored.turns.clear()
+        stored.storage.forget_conversations()
     assert [] == [each.name for each in tmp_path.iterdir() if each.suffix in {TURNS, FINISHED}]

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, Reading
 from spanscore.dialects import gen_ai
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import Span
 
 _TYPE: Final = "ag2.span.type"
 
 
-class Ag2:
+class Ag2(FrameworkDialect):
     """The question to a person within a call of AG2.
 
     The person allows the call, denies it, or answers the tool's own question: only the result of the call shows which.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_TYPE}))
     reads = frozenset({gen_ai.OPERATION, gen_ai.RESULT})
 
@@ -25,6 +25,3 @@ class Ag2:
         if span.attributes.get(_TYPE) != "human_input":
             return None
         return Reading(call=CallReading(refusal="hidden"), part_of_call=True)
-
-    def read_model(self, span: Span) -> ModelReading | None:
-        return None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, Reading
 from spanscore.dialects import _content as content
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import NOT_RECORDED, Recorded, Span
 
 _KIND: Final = "au.span.kind"
@@ -22,7 +23,7 @@ _SPAN: Final = "au.tool."
 _FENCED: Final = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL)
 
 
-class AgentUniverse:
+class AgentUniverse(FrameworkDialect):
     """Tool spans of agentUniverse's own instrumentation (recorded with 0.0.19).
 
     The name is in `au.tool.name`, the arguments are in `au.tool.input`, the result is in `au.tool.output`. With a
@@ -30,7 +31,6 @@ class AgentUniverse:
     it is not the model's call id. Spans of models hold text alone.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_KIND, _NAME, _AGENT, _SESSION}))
     reads = content.READS | {_INPUT, _OUTPUT, _STATUS, _ERROR_TYPE}
 
@@ -45,9 +45,6 @@ class AgentUniverse:
             agent=content.text(attributes.get(_AGENT)),
             conversation_id=None if attributes.get(_SESSION) == _NO_SESSION else content.text(attributes.get(_SESSION)),
         )
-
-    def read_model(self, span: Span) -> ModelReading | None:
-        return None
 
 
 def _call(span: Span) -> CallReading:

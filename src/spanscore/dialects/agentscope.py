@@ -5,38 +5,32 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import ClassVar, Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import Recorded, Span
 
 _ERROR: Final = "error"
 
 
-class Agentscope:
+class Agentscope(FrameworkDialect):
     """Tool spans of AgentScope's `TracingMiddleware` (recorded with 2.0.11).
 
     They follow the GenAI conventions. The result is an object, whose `state` is the only sign of a failure.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=frozenset({"agentscope"}))
-    reads = content.READS | {gen_ai.OPERATION, gen_ai.TOOL_NAME, gen_ai.ARGUMENTS, gen_ai.RESULT, gen_ai.CALL_ID}
+    reads = gen_ai.READS
     result_keys = frozenset({gen_ai.RESULT})
     telling_words: ClassVar = {gen_ai.RESULT: (f'"{_ERROR}"',)}
 
     def read(self, span: Span) -> Reading | None:
         return Reading(call=_call(span)) if span.attributes.get(gen_ai.OPERATION) == gen_ai.EXECUTE_TOOL else None
 
-    def read_model(self, span: Span) -> ModelReading | None:
-        return None
-
 
 def _call(span: Span) -> CallReading:
-    name, given, answer, call_id = map(
-        span.attributes.get, (gen_ai.TOOL_NAME, gen_ai.ARGUMENTS, gen_ai.RESULT, gen_ai.CALL_ID)
-    )
-    call = content.call(span, content.text(name), given, answer, call_id)
+    call = gen_ai.call(span)
     result = _returned(call.result)
     if call.error is None and content.field(call.result, "state") == _ERROR:
         return replace(call, result=result, error=content.short(str(result)) or _ERROR)

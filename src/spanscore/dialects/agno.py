@@ -6,9 +6,10 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CallRequest, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import openinference, openllmetry
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.dialects._literals import literal
 from spanscore.model import NOT_RECORDED, Span
 
@@ -23,7 +24,7 @@ _MAY_HAVE_TOOLS: Final = ("agno.tools", "agno.team")
 _CONTINUED: Final = (".continue_run", ".acontinue_run")
 
 
-class Agno:
+class Agno(FrameworkDialect):
     """Agno, by OpenInference's and OpenLLMetry's instrumentors (recorded with agno 3.1.10).
 
     OpenInference writes the arguments into `tool.parameters`, where its other instrumentors have the tool's schema.
@@ -32,7 +33,6 @@ class Agno:
     its own, and under OpenLLMetry none: its first tool's span has no parent.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=frozenset({"openinference.instrumentation.agno", "opentelemetry.instrumentation.agno"}))
     reads = openinference.READS | openllmetry.READS | {"tool.parameters", *_MAY_HAVE_TOOLS}
 
@@ -53,9 +53,6 @@ class Agno:
         if call.arguments is NOT_RECORDED:
             call = replace(call, arguments=content.arguments(span.attributes.get("tool.parameters")))
         return Reading(call=call)
-
-    def read_model(self, span: Span) -> ModelReading | None:
-        return None
 
 
 def _openllmetry(span: Span) -> CallReading:

@@ -6,9 +6,10 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import openinference
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import Recorded, Span
 
 _SCOPES: Final = frozenset(
@@ -21,7 +22,7 @@ _TOOL_EVENT: Final = re.compile(r"tool\.(?:.+\.)?([^.]+)\.([^.]+)-\d+")
 _WRAPPED: Final = frozenset({"input", "options"})
 
 
-class Beeai:
+class Beeai(FrameworkDialect):
     """Spans of BeeAI, Python and TypeScript, by OpenInference's instrumentors (recorded with 0.1.30).
 
     A call has one span of kind TOOL, which wraps its arguments in `input`. Each event of the call, such as `error`
@@ -29,7 +30,6 @@ class Beeai:
     `tool.search.wikipedia.start-1`, `tool.search.wikipedia.success-1` and so on.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=_SCOPES)
     reads = openinference.READS | {_PATH, _TARGET, _PARAMETERS}
 
@@ -46,9 +46,6 @@ class Beeai:
         if openinference.TOOL_NAME not in attributes:
             return Reading(call=CallReading(error=call.error, error_type=call.error_type), part_of_call=True)
         return Reading(call=replace(call, arguments=_unwrapped(call.arguments)))
-
-    def read_model(self, span: Span) -> ModelReading | None:
-        return None
 
 
 def _first_versions(span: Span) -> Reading:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallRequest, CallState, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallRequest, CallState, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import openinference
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import Span
 
 _SCOPES: Final = frozenset(
@@ -22,7 +23,7 @@ _SUBAGENTS: Final = frozenset({"Agent", "Task"})
 """The tool that starts a sub-agent, in later and earlier versions."""
 
 
-class ClaudeAgentSdk:
+class ClaudeAgentSdk(FrameworkDialect):
     """Tool spans of the Claude Agent SDK, Python and TypeScript, by OpenInference's instrumentors.
 
     Recorded with @arizeai/openinference-instrumentation-claude-agent-sdk 0.3.1 and the Python package 0.1.22. Results
@@ -32,7 +33,6 @@ class ClaudeAgentSdk:
     sub-agent below it has the name of the tool.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=_SCOPES)
     reads = openinference.READS
 
@@ -51,9 +51,6 @@ class ClaudeAgentSdk:
             is_agent=True if agent else None,
             agent=agent,
         )
-
-    def read_model(self, span: Span) -> ModelReading | None:
-        return None
 
 
 def _state(span: Span) -> CallState:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from spanscore.contracts import CallReading, CaptureSetting, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CaptureSetting, Markers, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import gen_ai
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import NOT_RECORDED, Attributes, Recorded, Span
 
 _SCOPE: Final = "com.anthropic.claude_code.tracing"
@@ -37,7 +38,7 @@ _LEFT_OUT: Final = re.compile(r"<nested>|…|.*…\[\d+ (?:chars|items)\]", re.D
 """The mark in a call's arguments if a log event leaves some of them out."""
 
 
-class ClaudeCode:
+class ClaudeCode(FrameworkDialect):
     """Spans and log events of Claude Code (recorded with 2.1.197 and 2.1.330).
 
     The tool's name is in `tool_name`, with the MCP server as the model called it. One call has several spans: a
@@ -45,7 +46,6 @@ class ClaudeCode:
     span of the call; a refused call was not made. Arguments are only in log events; results are in few spans.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(
         scopes=frozenset({_SCOPE}),
         span_names=(_PREFIX,),

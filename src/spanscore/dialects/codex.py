@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from spanscore.contracts import CallReading, CaptureSetting, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CaptureSetting, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import EMPTY, NOT_RECORDED, Attributes, Span
 
 _TOOL_RESULT: Final = "codex.tool_result"
@@ -35,7 +36,7 @@ _HEADER: Final = re.compile(
 """The text that Codex puts before a tool's result in its message to the model."""
 
 
-class Codex:
+class Codex(FrameworkDialect):
     """Spans and log events of Codex CLI, OpenAI's coding agent (recorded with 0.140 and 0.169).
 
     Arguments and results are only in the log event `codex.tool_result`. A call has several spans: one named after
@@ -44,7 +45,6 @@ class Codex:
     fails is a success to Codex: its exit code is part of the output.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(
         attributes=frozenset({_CALL_ID, _MCP_CALL_ID}), span_names=(_DISPATCH, _TURN), log_names=(_TOOL_RESULT,)
     )
@@ -70,9 +70,6 @@ class Codex:
         if _TOOL_RESULT in (span.name, attributes.get(_EVENT)):
             return Reading(call=_logged(attributes), conversation_id=conversation)
         return _read_span(span, conversation) if _is_ours(span) else None
-
-    def read_model(self, span: Span) -> ModelReading | None:
-        return None
 
 
 def _read_span(span: Span, conversation: str | None) -> Reading | None:

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai, openinference
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.dialects._literals import literal, printed
 from spanscore.model import JSON, NOT_RECORDED, Later, LaterList, Recorded, Span
 
@@ -24,7 +25,7 @@ _FAILURE: Final = "tool_failure_detected"
 _TO_COWORKERS: Final = frozenset({"Delegate work to coworker", "Ask question to coworker"})
 
 
-class Crewai:
+class Crewai(FrameworkDialect):
     """CrewAI's own spans, and the spans of a crew by OpenInference and OpenLLMetry (recorded with crewai 1.15.30).
 
     CrewAI's spans follow the GenAI conventions. `crewai.agent.role` names the agent. A failed call has a second
@@ -33,7 +34,6 @@ class Crewai:
     and the failures of all tasks as printed text, in `crewai.crew.tasks_output`.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_ROLE, _TASKS, _EVENT, _FLOW_NODE}), scopes=frozenset({_SCOPE}))
     reads = gen_ai.READS | openinference.READS | {_ROLE, _TASKS, _FLOW_NODE}
 

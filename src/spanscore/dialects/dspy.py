@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spanscore.contracts import Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import openinference
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import Span
 
 
-class Dspy:
+class Dspy(FrameworkDialect):
     """Tool spans of DSPy, by OpenInference's instrumentor (recorded with 0.1.48).
 
     The tool's name is only in the name of the span, as `name.__call__`; the arguments are in `input.value`.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=frozenset({"openinference.instrumentation.dspy"}))
     reads = openinference.READS
 
@@ -31,6 +31,3 @@ class Dspy:
                 arguments=content.from_signature(content.decoded(span.attributes.get(openinference.INPUT))),
             )
         )
-
-    def read_model(self, span: Span) -> ModelReading | None:
-        return None

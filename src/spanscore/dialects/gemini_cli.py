@@ -6,9 +6,10 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, CaptureSetting, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CaptureSetting, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import JSON, NOT_RECORDED, Recorded, Span
 
 _SCOPE: Final = "gemini-cli"
@@ -31,7 +32,7 @@ _UNTRUSTED: Final = re.compile(r"\A<untrusted_context>\n(.*)\n</untrusted_contex
 """The mark around a tool's result that asks the model not to obey it."""
 
 
-class GeminiCli:
+class GeminiCli(FrameworkDialect):
     """Spans and log events `gemini_cli.tool_call` of Gemini CLI (recorded with 0.61.0).
 
     Each batch of calls is a trace of its own. A failed call has the status OK; its content has the failure. A call
@@ -39,7 +40,6 @@ class GeminiCli:
     neither the call's id nor a result.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=frozenset({_SCOPE}), log_names=(_TOOL_EVENT,))
     reads = gen_ai.READS | {
         _CALL_ID,
@@ -69,9 +69,6 @@ class GeminiCli:
             is_run = call is None and not span.parent_span_id
             agent = content.text(attributes.get(gen_ai.AGENT)) if is_run else None
             return Reading(call=call, is_agent=is_run or None, agent=agent)
-        return None
-
-    def read_model(self, span: Span) -> ModelReading | None:
         return None
 
 

@@ -6,11 +6,12 @@ from dataclasses import replace
 from itertools import chain
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _sent_messages as sent_messages
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import JSON, AttributeValue, Later, LaterList, Recorded, Span
 
 _SUBTYPE: Final = "genkit:metadata:subtype"
@@ -24,7 +25,7 @@ _OUTPUT: Final = "genkit:output"
 _STATE: Final = "genkit:state"
 
 
-class Genkit:
+class Genkit(FrameworkDialect):
     """Spans of Genkit (recorded with 1.42.0 for JavaScript and 1.4.0 for Go).
 
     A call has the `genkit:metadata:subtype` `tool`, or `tool.v2`, which wraps the result. The name is in
@@ -33,7 +34,6 @@ class Genkit:
     the answer in the next request to the model is marked.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_SUBTYPE}))
     reads = content.READS | {_SUBTYPE, _NAME, _FLOW, _INPUT, _OUTPUT, _STATE}
     reads_for_model_calls = frozenset({_INPUT, _OUTPUT})

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, CaptureSetting, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CaptureSetting, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import NOT_RECORDED, Span
 
 _HOOK: Final = "execute_hook"
@@ -23,7 +25,7 @@ _HASHED: Final = re.compile(r"[0-9a-f]{64}(?:/[0-9a-f]{64})?")
 _DENIED: Final = "denied"
 
 
-class GithubCopilot:
+class GithubCopilot(FrameworkDialect):
     """Spans of GitHub Copilot: its command line (recorded with 1.0.102) and Visual Studio Code.
 
     They follow the GenAI conventions. Without content, the command line writes two hashes in place of the name of
@@ -31,7 +33,6 @@ class GithubCopilot:
     refusal there, the editor in the span of the hook, which has the call's id if content is recorded.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(
         attributes=frozenset({_HOOK_TYPE, _DECISION, _SESSION, _MCP_SERVER}), scopes=frozenset({"github.copilot"})
     )
@@ -48,17 +49,11 @@ class GithubCopilot:
             return Reading(call=_call(span), conversation_id=content.text(attributes.get(_SESSION)))
         return None
 
-    def read_model(self, span: Span) -> ModelReading | None:
-        return None
-
 
 def _call(span: Span) -> CallReading:
-    attributes = span.attributes
-    name = content.text(attributes.get(gen_ai.TOOL_NAME))
-    if name is not None and _HASHED.fullmatch(name):
-        name = content.text(attributes.get(_MCP_TOOL))
-    given, answer = attributes.get(gen_ai.ARGUMENTS), attributes.get(gen_ai.RESULT)
-    return content.call(span, name, given, answer, attributes.get(gen_ai.CALL_ID))
+    call = gen_ai.call(span)
+    is_hashed = call.name is not None and _HASHED.fullmatch(call.name) is not None
+    return replace(call, name=content.text(span.attributes.get(_MCP_TOOL))) if is_hashed else call
 
 
 def _refused(span: Span) -> CallReading | None:

@@ -6,19 +6,12 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import (
-    CallReading,
-    CaptureSetting,
-    Markers,
-    ModelCallReading,
-    ModelReading,
-    Precedence,
-    Reading,
-)
+from spanscore.contracts import CallReading, CaptureSetting, Markers, ModelCallReading, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai, openinference
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import NOT_RECORDED, Recorded, Span
 
 _ARGUMENTS: Final = "gcp.vertex.agent.tool_call_args"
@@ -44,7 +37,7 @@ _SETTING: Final = (
 _AGENT_RUN: Final = re.compile(r"agent_run \[(.+)\]")
 
 
-class GoogleAdk:
+class GoogleAdk(FrameworkDialect):
     """Spans of Google ADK, Python, JavaScript, Java and Go: its own, and OpenInference's.
 
     Recorded with 1.5.0 and 2.13.0 (Python), 2.0.0 (JavaScript), 0.5.0 and 1.8.0 (Java), 1.5.0 (Go). A span
@@ -54,7 +47,6 @@ class GoogleAdk:
     and `tool_response`.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(
         attributes=frozenset({_ARGUMENTS, _LLM_RESPONSE, _SESSION}),
         scopes=frozenset({_SCOPE, "openinference.instrumentation.google_adk"}),

@@ -12,7 +12,6 @@ from spanscore.contracts import (
     Markers,
     ModelCallReading,
     ModelReading,
-    Precedence,
     Reading,
 )
 from spanscore.dialects import _content as content
@@ -20,6 +19,7 @@ from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _sent_messages as sent_messages
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import NOT_RECORDED, AttributeValue, Later, Span
 
 _TOOL_NAME: Final = "haystack.tool.name"
@@ -36,7 +36,7 @@ _CONFIRMATION: Final = "haystack.agent.hook.human_in_the_loop.strategy"
 _DECISION: Final = f"{_CONFIRMATION}.decision"
 
 
-class Haystack:
+class Haystack(FrameworkDialect):
     """Spans of Haystack's own `OpenTelemetryTracer` (recorded with haystack-ai 2.12, 2.31 and 3.4).
 
     The application chooses the name of the scope. `haystack.tool.error` marks a failure. An agent has the name of
@@ -48,7 +48,6 @@ class Haystack:
     the ToolInvoker's output. The first agents of version 2 have one span, which holds the conversation.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_TOOL_NAME, _COMPONENT_TYPE}), span_names=("haystack.agent.",))
     reads = content.READS.union(
         {

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from spanscore.contracts import Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import Markers, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import openinference
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.dialects._literals import printed
 from spanscore.model import JSON, Later, Recorded, Span
 
 _AGENT_RUN: Final = "Agent.run"
 
 
-class HaystackOpeninference:
+class HaystackOpeninference(FrameworkDialect):
     """Agent runs of Haystack, by OpenInference's instrumentor (recorded with 0.1.46).
 
     No span is a tool call. The span `Agent.run` holds the messages of the run as printed text: the calls and their
     results are read from these.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=frozenset({"openinference.instrumentation.haystack"}))
     reads = openinference.READS
 

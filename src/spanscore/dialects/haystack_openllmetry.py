@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from spanscore.contracts import CallRequest, CaptureSetting, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallRequest, CaptureSetting, Markers, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import openllmetry
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import JSON, NOT_RECORDED, AttributeValue, Recorded, Span
 
 _SCOPE: Final = "opentelemetry.instrumentation.haystack"
@@ -15,7 +16,7 @@ _LISTS: Final = ("messages", "tool_messages")
 """The results of an agent and of a ToolInvoker that hold calls."""
 
 
-class HaystackOpenllmetry:
+class HaystackOpenllmetry(FrameworkDialect):
     """Haystack 2 by OpenLLMetry's instrumentor (recorded with haystack-ai 2.31 and the instrumentor 0.62.4).
 
     No span is a tool's, and the spans of models do not say what a model has asked for. The calls are read from the
@@ -23,7 +24,6 @@ class HaystackOpenllmetry:
     that is not recorded shows whether a tool was called.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=frozenset({_SCOPE}))
     reads = openllmetry.READS
     capture_settings = (CaptureSetting("TRACELOOP_TRACE_CONTENT=true", scopes=(_SCOPE,)),)
@@ -74,11 +74,8 @@ def _parts(told: Mapping[str, list[Any]]) -> Iterator[Mapping[str, Any]]:
         for part in parts if isinstance(parts, list) else ():
             if isinstance(part, Mapping):
                 # Later versions wrap each part.
-                yield next((part[key] for key in ("tool_call", "tool_call_result") if _is_object(part.get(key))), part)
-
-
-def _is_object(value: Any) -> bool:
-    return isinstance(value, Mapping)
+                wrapped = (part.get(key) for key in ("tool_call", "tool_call_result"))
+                yield next((each for each in wrapped if isinstance(each, Mapping)), part)
 
 
 def _calls(told: Mapping[str, list[Any]]) -> Iterator[CallRequest]:

@@ -6,9 +6,10 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, CaptureSetting, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CaptureSetting, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import NOT_RECORDED, Span
 
 _EVENT: Final = "koog.event.id"
@@ -17,7 +18,7 @@ _DESCRIPTION: Final = "gen_ai.tool.description"
 _GENERATED: Final = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 
 
-class Koog:
+class Koog(FrameworkDialect):
     """Tool spans of Koog, JetBrains' agent framework (recorded with 1.1.1).
 
     They follow the GenAI conventions. Agents have no name: the name is the `gen_ai.agent.id` that the developer
@@ -25,7 +26,6 @@ class Koog:
     without a failure, and the span has no `gen_ai.tool.description`, the tool does not exist.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_EVENT}))
     reads = gen_ai.READS | {_AGENT, _DESCRIPTION}
     capture_settings = (CaptureSetting("setVerbose(true)"),)
@@ -38,16 +38,11 @@ class Koog:
             agent=None if agent is None or _GENERATED.fullmatch(agent) else agent,
         )
 
-    def read_model(self, span: Span) -> ModelReading | None:
-        return None
-
 
 def _call(span: Span) -> CallReading:
-    attributes = span.attributes
-    given, answer, call_id = (attributes.get(key) for key in (gen_ai.ARGUMENTS, gen_ai.RESULT, gen_ai.CALL_ID))
-    call = content.call(span, content.text(attributes.get(gen_ai.TOOL_NAME)), given, answer, call_id)
+    call = gen_ai.call(span)
     if call.result != {}:
         return call
-    if call.error is None and _DESCRIPTION not in attributes:
+    if call.error is None and _DESCRIPTION not in span.attributes:
         return replace(call, result=NOT_RECORDED, error="no such tool")
     return call if call.error is None else replace(call, result=NOT_RECORDED)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from spanscore.contracts import Markers, ModelCallReading, ModelReading, Precedence, Reading
+from spanscore.contracts import Markers, ModelCallReading, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import Span
 
 _TYPE: Final = "lmnr.span.type"
@@ -15,7 +16,7 @@ _OUTPUT: Final = "lmnr.span.output"
 _SESSION: Final = "lmnr.association.properties.session_id"
 
 
-class Laminar:
+class Laminar(FrameworkDialect):
     """Spans of Laminar's SDK, `lmnr` (recorded with 0.8.1).
 
     `@observe(span_type="TOOL")` writes a call: `lmnr.span.type` is `TOOL`, the span's name is the tool's, the
@@ -23,7 +24,6 @@ class Laminar:
     attributes, but no operation name. No span is marked as an agent's.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_TYPE}))
     reads = gen_ai.READS | {_INPUT, _OUTPUT, _SESSION}
     reads_for_model_calls = gen_ai.READS_FOR_MODEL_CALLS

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import openinference
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.dialects._langgraph import AFTER_MODEL, graph, metadata
 from spanscore.dialects._tool_message import output_message
 from spanscore.model import NOT_RECORDED, Span, StatusCode
@@ -20,14 +21,13 @@ _COMMAND: Final = frozenset({"goto", "resume", "update"})
 """The fields of LangGraph's `Command`."""
 
 
-class Langchain:
+class Langchain(FrameworkDialect):
     """Spans of LangChain and LangGraph, Python and JavaScript, by OpenInference's instrumentors.
 
     A tool with one string argument has it as bare text in `input.value`, without the argument's name; Python writes
     nothing if there are no arguments. The call id is only in the ToolMessage of the result, in `output.value`.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=_SCOPES)
     reads = openinference.READS | {"metadata"}
 
@@ -41,9 +41,6 @@ class Langchain:
         node, agent = metadata(span, _NODE), metadata(span, _AGENT)
         reading = graph(span.name, node, agent, is_marked=kind == "AGENT" or not span.parent_span_id)
         return replace(reading, resumes=True) if _resumes(span) or span.name.endswith(AFTER_MODEL) else reading
-
-    def read_model(self, span: Span) -> ModelReading | None:
-        return None
 
 
 def _resumes(span: Span) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import gen_ai, openllmetry
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.dialects._langgraph import AFTER_MODEL
 from spanscore.dialects._tool_message import output_message
 from spanscore.model import JSON, NOT_RECORDED, Recorded, Span
@@ -19,7 +20,7 @@ _CLASS_NAMES: Final = frozenset({"DynamicStructuredTool", "DynamicTool", "Struct
 _AGENT: Final = "traceloop.association.properties.lc_agent_name"
 
 
-class LangchainOpenllmetry:
+class LangchainOpenllmetry(FrameworkDialect):
     """Tool spans of LangChain and LangGraph, Python and JavaScript, by Traceloop's instrumentors.
 
     Recorded with 0.47.5 and 0.62.4 (Python), and 0.27.0 (JavaScript). The arguments are in
@@ -28,7 +29,6 @@ class LangchainOpenllmetry:
     result, and the model's requests are in the spans of the graph's steps, not in the model's.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=_SCOPES)
     reads = gen_ai.READS | openllmetry.READS | {_AGENT, "traceloop.workflow.name"}
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallReading, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallReading, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _control_flow as control_flow
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _sent_messages as sent_messages
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.dialects._langgraph import graph
 from spanscore.dialects._tool_message import ToolMessage, tool_message
 from spanscore.model import NOT_RECORDED, Recorded, Span
@@ -25,7 +26,7 @@ _MESSAGE: Final = "langfuse.observation.status_message"
 _CALL_ID: Final = "langfuse.observation.metadata.tool_call_id"
 
 
-class Langfuse:
+class Langfuse(FrameworkDialect):
     """Observations of Langfuse, Python and JavaScript: `@observe`, the manual API and the LangChain callback handler.
 
     Recorded with langfuse 3.15.0 and 5.0.4, and @langfuse/otel 5.11.1. A call has the `langfuse.observation.type`
@@ -34,7 +35,6 @@ class Langfuse:
     LangGraph has no level of its own; its value is in `langfuse.observation.status_message`.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_TYPE}))
     reads = content.READS | {"langfuse.observation.*"}
     reads_for_model_calls = frozenset({_INPUT, _MODEL, _USAGE})

@@ -5,19 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import (
-    CallReading,
-    CaptureSetting,
-    Markers,
-    ModelCallReading,
-    ModelReading,
-    Precedence,
-    Reading,
-)
+from spanscore.contracts import CallReading, CaptureSetting, Markers, ModelCallReading, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.dialects._langgraph import graph
 from spanscore.dialects._tool_message import ToolMessage, output_message
 from spanscore.model import NOT_RECORDED, Recorded, Span
@@ -34,7 +27,7 @@ _CONVERSATION: Final = tuple(
 )
 
 
-class Langsmith:
+class Langsmith(FrameworkDialect):
     """Spans of LangSmith's SDKs, Python and JavaScript, that export OpenTelemetry (recorded with 0.14.17 and 0.10.5).
 
     A call has the `langsmith.span.kind` `tool`, the arguments in `gen_ai.prompt` and the result in
@@ -42,7 +35,6 @@ class Langsmith:
     LangSmith's exporter also marks spans of the Vercel AI SDK, but adds nothing to them.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_KIND}))
     reads = gen_ai.READS | {_PROMPT, _COMPLETION, "langsmith.*", "ai.operationId"}
     reads_for_model_calls = model_calls.READS | {_PROMPT}

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallReading, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallReading, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai, openinference, openllmetry
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import Recorded, Span
 
 MAX_AGENT_CHARS: Final = 200
@@ -24,7 +25,7 @@ _ANSWERED: Final = '{"response": {'
 _INNER_TOOL: Final = "FunctionTool.task"
 
 
-class LlamaIndex:
+class LlamaIndex(FrameworkDialect):
     """Tool spans of LlamaIndex, by OpenInference's and OpenLLMetry's instrumentors (recorded with core 0.14.25).
 
     OpenInference writes spans of `FunctionTool`, OpenLLMetry spans `*.task` with a tool's name; both have the
@@ -33,7 +34,6 @@ class LlamaIndex:
     A step in which an agent asks its model is beside the steps that call the tools.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(
         attributes=frozenset({_TOOL_ARGUMENTS}),
         scopes=frozenset({"openinference.instrumentation.llama_index", "opentelemetry.instrumentation.llamaindex"}),

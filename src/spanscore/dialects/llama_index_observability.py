@@ -6,19 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from spanscore.contracts import (
-    CallReading,
-    CallRequest,
-    Markers,
-    ModelCallReading,
-    ModelReading,
-    Precedence,
-    Reading,
-    SentMessage,
-)
+from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallReading, ModelReading, Reading, SentMessage
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import llama_index
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.dialects._literals import printed
 from spanscore.model import JSON, Later, LaterList, Recorded, Span
 
@@ -31,7 +23,7 @@ _TOOL: Final = re.compile(r"\w*Tool\.a?call")
 _NAMED: Final = re.compile(r"ToolCall\(tool_name='([^']+)'")
 
 
-class LlamaIndexObservability:
+class LlamaIndexObservability(FrameworkDialect):
     """Spans of LlamaIndex's own tracing (recorded with 0.7.0).
 
     The distribution is `llama-index-observability-otel`. A call is a step `call_tool` of an agent's workflow. Its
@@ -41,7 +33,6 @@ class LlamaIndexObservability:
     model, if it is not cut off; that step is beside the calls.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=frozenset({"llamaindex.opentelemetry.tracer"}))
     reads = content.READS | {_INPUT}
 

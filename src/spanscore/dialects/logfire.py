@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from spanscore.contracts import Markers, ModelCallReading, ModelReading, Precedence, Reading
+from spanscore.contracts import Markers, ModelCallReading, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import Span
 
 _SPAN_TYPE: Final = "logfire.span_type"
@@ -16,7 +17,7 @@ _SENT: Final = ("events", "request_data", "input")
 _MODEL_SPANS: Final = ("Responses API", "Chat completion")
 
 
-class Logfire:
+class Logfire(FrameworkDialect):
     """Spans of Logfire's `instrument_openai_agents`, and its pending spans (recorded with 5.2.0).
 
     The names of spans are templates: every call has the name `Function: {name}`. The tool's name is in `name`, the
@@ -24,7 +25,6 @@ class Logfire:
     announces a span that still runs; it is no call.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_SPAN_TYPE}), scopes=frozenset({_SCOPE}))
     reads = content.READS.union(
         {_SPAN_TYPE, "agent_name", "name", "group_id", "input", "output", "response", "response_data", "events"}

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallReading, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallReading, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai, openinference
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import NOT_RECORDED, Recorded, Span, StatusCode
 
 _TYPE: Final = "mastra.span.type"
@@ -26,7 +27,7 @@ _REFUSALS: Final = ("Tool input validation failed", "Tool output validation fail
 _CONVERSATION: Final = ("threadId", "sessionId", "conversationId")
 
 
-class Mastra:
+class Mastra(FrameworkDialect):
     """Spans of Mastra's exporters: its own, the OpenTelemetry bridge and the one for Arize (recorded with core 1.71.0).
 
     A call has the `mastra.span.type` `tool_call`, `mcp_tool_call` or `provider_tool_call`. A span of type
@@ -36,7 +37,6 @@ class Mastra:
     last step shows that it did not end. The span of the resumed run says whether the call was approved.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_TYPE}))
     reads = (
         gen_ai.READS

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import gen_ai, openllmetry
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import NOT_RECORDED, Recorded, Span
 
 _METHOD: Final = "mcp.method.name"
@@ -27,7 +28,7 @@ _OPENLLMETRY: Final = frozenset(
 )
 
 
-class Mcp:
+class Mcp(FrameworkDialect):
     """Spans of MCP: the SDK's own, OpenLLMetry's and OpenLIT's, and those of Envoy AI Gateway and agentgateway.
 
     Client and server each have a span of a call, with the `mcp.method.name` `tools/call`; the server's has the
@@ -35,7 +36,6 @@ class Mcp:
     `target_tool`. `jsonrpc.request.id` numbers requests on a connection; it is not the model's call id.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_METHOD, _OTHER_METHOD}), scopes=_OPENLLMETRY)
     reads = (
         gen_ai.READS
@@ -55,16 +55,12 @@ class Mcp:
             return Reading(call=_openllmetry(span))
         return None
 
-    def read_model(self, span: Span) -> ModelReading | None:
-        return None
-
 
 def _call(span: Span) -> CallReading:
     attributes = span.attributes
     in_name = span.name.rpartition(f"{_CALL} ")
     name = content.first_text(attributes, (gen_ai.TOOL_NAME, _TOOL, _RESOURCE)) or (in_name[1] and in_name[2]) or None
-    given, answer = attributes.get(gen_ai.ARGUMENTS), attributes.get(gen_ai.RESULT)
-    call = content.call(span, name, given, answer, attributes.get(gen_ai.CALL_ID))
+    call = gen_ai.call(span)
     error, error_type = call.error, call.error_type
     code, message = attributes.get(_ERROR_CODE), content.text(attributes.get(_ERROR_MESSAGE))
     if code is not None or message is not None:
@@ -74,7 +70,7 @@ def _call(span: Span) -> CallReading:
     if error is None and content.field(call.result, "isError") is True:
         error = content.short(str(result)) or "error"
     others = _other_names(span, name) if name else ()
-    return replace(call, result=result, error=error, error_type=error_type, other_names=others)
+    return replace(call, name=name, result=result, error=error, error_type=error_type, other_names=others)
 
 
 def _other_names(span: Span, name: str) -> tuple[str, ...]:

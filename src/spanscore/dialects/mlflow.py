@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _sent_messages as sent_messages
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.dialects._langgraph import graph, metadata
 from spanscore.dialects._tool_message import tool_message
 from spanscore.model import Span
@@ -20,7 +21,7 @@ _USAGE: Final = "mlflow.chat.tokenUsage"
 _MODEL_TYPES: Final = frozenset({"CHAT_MODEL", "LLM"})
 
 
-class Mlflow:
+class Mlflow(FrameworkDialect):
     """Spans of `mlflow.trace` and of MLflow's autologging, exported by OTLP (recorded with 3.17).
 
     Every attribute is JSON, plain strings included. A call has the `mlflow.spanType` `TOOL`, the arguments in
@@ -28,7 +29,6 @@ class Mlflow:
     method, such as `Agent.run`; the agent's own name is in `name`.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_TYPE}))
     reads = content.READS.union(
         {

@@ -5,11 +5,12 @@ from __future__ import annotations
 from itertools import count, takewhile
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import NOT_RECORDED, Recorded, Span
 
 _TYPE: Final = "span.type"
@@ -27,7 +28,7 @@ _SENT: Final = ("prompt_tokens", "input_tokens")
 _SAID: Final = ("completion_tokens", "output_tokens")
 
 
-class Monocle:
+class Monocle(FrameworkDialect):
     """Spans of Monocle's `monocle_apptrace` (recorded with 0.8.15).
 
     A call has the `span.type` `agentic.tool.invocation` or `agentic.mcp.invocation`. The names of tool, agent and
@@ -35,7 +36,6 @@ class Monocle:
     event `data.output`.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_VERSION}), scopes=frozenset({"monocle_apptrace"}))
     reads = content.READS | {_TYPE, _SESSION, "entity.*"}
     reads_for_model_calls: frozenset[str] = frozenset()

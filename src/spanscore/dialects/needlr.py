@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_call_reading as model_calls
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import Span
 
 _NAME: Final = "agent.tool.name"
 _SEQUENCE: Final = "agent.tool.sequence"
 
 
-class Needlr:
+class Needlr(FrameworkDialect):
     """Tool spans of Needlr's agent framework.
 
     The name is in `agent.tool.name`, the number of the call in `agent.tool.sequence`, a failure in `status`.
     Arguments and results are not recorded.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_NAME}))
     reads = content.READS | {_NAME, _SEQUENCE, "status"}
 
@@ -35,6 +35,3 @@ class Needlr:
                 sequence=model_calls.count(attributes.get(_SEQUENCE)),  # -1, for none, is no count
             )
         )
-
-    def read_model(self, span: Span) -> ModelReading | None:
-        return None

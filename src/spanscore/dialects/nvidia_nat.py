@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import openinference
-from spanscore.model import NOT_RECORDED, AttributeValue, Span
+from spanscore.dialects._frame import FrameworkDialect
+from spanscore.model import AttributeValue, Span
 
 _PREFIXES: Final = ("nat", "aiq")
 """Of its attributes; the second is that of the versions before 1.3."""
@@ -19,7 +21,7 @@ _WORKFLOW: Final = "<workflow>"
 _UNKNOWN: Final = "unknown"
 
 
-class NvidiaNat:
+class NvidiaNat(FrameworkDialect):
     """Spans of NVIDIA's NeMo Agent Toolkit (NAT), AIQ before version 1.3 (recorded with 1.9.0).
 
     Each function has a span with the `nat.span.kind` `FUNCTION`, the workflow included; to OpenInference it is a
@@ -28,7 +30,6 @@ class NvidiaNat:
     `input.value`, the result is in `output.value`. A failed call has no result, and no other sign of the failure.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset(f"{prefix}.{_KIND}" for prefix in _PREFIXES))
     reads = openinference.READS | {
         f"{prefix}.{key}" for prefix in _PREFIXES for key in (_FUNCTION, _PARENT, _CONVERSATION)
@@ -42,25 +43,14 @@ class NvidiaNat:
             conversation_id=_own(span, _CONVERSATION),
         )
 
-    def read_model(self, span: Span) -> ModelReading | None:
-        return None
-
 
 def _is_called(span: Span) -> bool:
     return _own(span, _FUNCTION) != _WORKFLOW and _own(span, _PARENT) not in {None, "root"}
 
 
 def _call(span: Span) -> CallReading:
-    attributes = span.attributes
-    arguments = content.arguments(attributes.get(openinference.INPUT))
-    return CallReading(
-        name=span.name if _own(span, _KIND) == "TOOL" else _own(span, _FUNCTION) or span.name,
-        arguments=arguments if isinstance(arguments, dict) else NOT_RECORDED,
-        sole_argument=content.sole_argument(attributes.get(openinference.INPUT)),
-        result=content.decoded(attributes.get(openinference.OUTPUT)),
-        error=content.error(span),
-        error_type=content.error_type(span),
-    )
+    named = None if _own(span, _KIND) == "TOOL" else _own(span, _FUNCTION)
+    return replace(openinference.call(span), name=named or span.name)
 
 
 def _own(span: Span, key: str) -> str | None:

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, CallRequest, CaptureSetting, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CallRequest, CaptureSetting, Markers, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import gen_ai, openinference
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.dialects._literals import printed
 from spanscore.model import JSON, NOT_RECORDED, Attributes, Recorded, Span, StatusCode
 
@@ -24,7 +25,7 @@ _RESPONSE: Final = "resp_"
 _PRINTED: Final = ("{'", "ResponseFunctionToolCall(")
 
 
-class OpenaiAgents:
+class OpenaiAgents(FrameworkDialect):
     """The OpenAI Agents SDK, Python and JavaScript, under OpenInference, OpenLLMetry and OpenTelemetry.
 
     OpenInference writes a hand-off as a tool span, and the trace itself as an agent without a name. A tool that waits
@@ -33,7 +34,6 @@ class OpenaiAgents:
     OpenTelemetry's instrumentation prints what the model asked for as Python does.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=frozenset({_PYTHON, _JAVASCRIPT, *_OTHERS}))
     reads = gen_ai.READS | openinference.READS
     capture_settings = (

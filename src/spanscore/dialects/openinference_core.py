@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from spanscore.contracts import Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import Markers, Reading
 from spanscore.dialects import openinference
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import Span
 
 
-class OpeninferenceCore:
+class OpeninferenceCore(FrameworkDialect):
     """Spans of `traceTool` and `traceAgent` of @arizeai/openinference-core.
 
     The name of a tool or an agent is the span's. A function with several arguments has them as a list in
     `input.value`, without their names.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=frozenset({"openinference-core"}))
     reads = openinference.READS
 
@@ -25,6 +25,3 @@ class OpeninferenceCore:
         if kind != "TOOL":
             return None
         return Reading(call=openinference.call(span))
-
-    def read_model(self, span: Span) -> ModelReading | None:
-        return None

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from spanscore.contracts import CallReading, CaptureSetting, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CaptureSetting, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.dialects._tool_message import tool_message
 from spanscore.model import Span
 
@@ -33,7 +34,7 @@ _LANGGRAPH: Final = "openlit.instrumentation.langgraph"
 _RUN_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
-class Openlit:
+class Openlit(FrameworkDialect):
     """Tool spans of OpenLIT's instrumentations of agent frameworks (recorded with 1.45.0).
 
     They follow the GenAI conventions, with the arguments as a Python repr, the result as a printed ToolMessage, and
@@ -42,7 +43,6 @@ class Openlit:
     `gen_ai.workflow.name` names.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(
         attributes=frozenset({_FAILURE}),
         scopes=frozenset(f"openlit.instrumentation.{name}" for name in _FRAMEWORKS) | {"openlit.otel.tracing"},
@@ -70,9 +70,6 @@ class Openlit:
                 call_id=call_id,
             )
         )
-
-    def read_model(self, span: Span) -> ModelReading | None:
-        return None
 
 
 def _graph(span: Span) -> Reading:

@@ -12,7 +12,6 @@ from spanscore.contracts import (
     Markers,
     ModelCallReading,
     ModelReading,
-    Precedence,
     Reading,
 )
 from spanscore.dialects import _content as content
@@ -21,6 +20,7 @@ from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import JSON, AttributeValue, Later, LaterList, Recorded, Span
 
 _RUNNING_TOOL: Final = "running tool"
@@ -33,7 +33,7 @@ _KINDS: Final = ("unapproved", "external")
 """The kinds of tools that a run does not execute by itself."""
 
 
-class PydanticAi:
+class PydanticAi(FrameworkDialect):
     """Pydantic AI, every version of its instrumentation.
 
     Versions 1 and 2 call a tool span `running tool` and write `tool_arguments` and `tool_response`; the model's
@@ -43,7 +43,6 @@ class PydanticAi:
     structured output and no call.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=frozenset({"pydantic-ai"}), span_names=(_RUNNING_TOOL,))
     reads = gen_ai.READS | {
         _EVENTS,

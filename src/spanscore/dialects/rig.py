@@ -6,9 +6,10 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, CaptureSetting, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CaptureSetting, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import Span
 
 _OUTCOME: Final = "gen_ai.tool.call.outcome"
@@ -20,7 +21,7 @@ _NOT_RUN: Final = "rejected"
 _LOGGED: Final = re.compile(r"Error while (?:executing|calling) tool: ")
 
 
-class Rig:
+class Rig(FrameworkDialect):
     """Tool spans of Rig, an agent framework in Rust (recorded with 0.38.2 and 0.44.0).
 
     They follow the GenAI conventions, with the outcome in `gen_ai.tool.call.outcome` instead of the status. A call
@@ -29,7 +30,6 @@ class Rig:
     event of the span.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_OUTCOME, _ERROR_TYPE, _TARGET}))
     reads = gen_ai.READS | {_OUTCOME, _ERROR_TYPE, _TARGET}
     capture_settings = (CaptureSetting("record_content_telemetry(true)"),)
@@ -38,13 +38,8 @@ class Rig:
         attributes = span.attributes
         if attributes.get(gen_ai.OPERATION) != gen_ai.EXECUTE_TOOL or not _is_rig(span):
             return None
-        name = content.text(attributes.get(gen_ai.TOOL_NAME))
-        given, answer = attributes.get(gen_ai.ARGUMENTS), attributes.get(gen_ai.RESULT)
-        call = content.call(span, name, given, answer, attributes.get(gen_ai.CALL_ID))
+        call = replace(gen_ai.call(span), name=content.text(attributes.get(gen_ai.TOOL_NAME)))
         return Reading(call=call if call.error is not None else _with_failure(span, call))
-
-    def read_model(self, span: Span) -> ModelReading | None:
-        return None
 
 
 def _is_rig(span: Span) -> bool:

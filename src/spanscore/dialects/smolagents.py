@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import openinference
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import Recorded, Span
 
 _SANITIZE: Final = "sanitize_inputs_outputs"
 
 
-class Smolagents:
+class Smolagents(FrameworkDialect):
     """Spans of smolagents, by OpenInference's instrumentor (recorded with 0.1.43).
 
     A tool span is named after the tool's class. Its arguments are in `input.value`, beside the framework's flag
@@ -21,7 +22,6 @@ class Smolagents:
     `tool.parameters`, in order.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(scopes=frozenset({"openinference.instrumentation.smolagents"}))
     reads = openinference.READS | {"tool.parameters"}
 
@@ -32,9 +32,6 @@ class Smolagents:
         if kind != "TOOL":
             return None
         return Reading(call=replace(openinference.call(span), arguments=_arguments(span)))
-
-    def read_model(self, span: Span) -> ModelReading | None:
-        return None
 
 
 def _arguments(span: Span) -> Recorded:

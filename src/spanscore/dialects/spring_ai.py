@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from spanscore.contracts import CallReading, CaptureSetting, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CaptureSetting, Markers, ModelReading, Reading
 from spanscore.dialects import _content as content
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import Span
 
 _KIND: Final = "spring.ai.kind"
@@ -17,7 +18,7 @@ _ID: Final = "spring.ai.tool.call.id"
 _CONVERSATION: Final = "spring.ai.chat.client.conversation.id"
 
 
-class SpringAi:
+class SpringAi(FrameworkDialect):
     """Spans of Spring AI from 1.0 on, over Micrometer's tracing (recorded with 1.1.6 and 2.0.1).
 
     A call has a span of kind `tool_call`. A span of a chat client is an agent's run; agents have no names.
@@ -26,7 +27,6 @@ class SpringAi:
     `spring.ai.tools.throw-exception-on-error` is set.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_KIND}))
     reads = content.READS | {_NAME, _SCHEMA, _ARGUMENTS, _RESULT, _ID, _CONVERSATION}
     capture_settings = (CaptureSetting("spring.ai.tools.observations.include-content=true", ("arguments", "results")),)

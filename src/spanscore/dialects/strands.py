@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import gen_ai, openinference
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import JSON, NOT_RECORDED, Later, Recorded, Span
 
 _STATUS: Final = "gen_ai.tool.status"
@@ -19,7 +20,7 @@ _FINISH_REASON: Final = "llm.output_messages.0.message.finish_reason"
 _UNNAMED: Final = (CallRequest(name=""),)
 
 
-class Strands:
+class Strands(FrameworkDialect):
     """Tool spans of Strands Agents, Python and TypeScript (recorded with 1.62.0 and 1.16.0).
 
     They follow the GenAI conventions. Arguments and results are in span events by default; OpenInference's
@@ -27,7 +28,6 @@ class Strands:
     `gen_ai.tool.status` nor a result. For a tool that a hook cancelled, only the text to the model is recorded.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(
         attributes=frozenset({_STATUS, "gen_ai.event.start_time"}),  # in TypeScript the scope is the service's name
         scopes=frozenset({"strands.telemetry.tracer", "strands-agents"}),

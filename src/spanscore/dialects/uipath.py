@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import Markers, ModelReading, Reading
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import openinference
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import Span
 
 _TYPE: Final = "span_type"
 _PREFIX: Final = "Tool call - "
 
 
-class Uipath:
+class Uipath(FrameworkDialect):
     """UiPath's `@traced`: `tool.name`, `input.value`, `output.value` and `tool.id`.
 
     The tool's name is the span's, which by UiPath's habit may read `Tool call - name`.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_TYPE}), scopes=frozenset({"uipath.core.tracing.decorators"}))
     reads = openinference.READS | {_TYPE}
 

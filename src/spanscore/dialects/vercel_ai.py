@@ -5,21 +5,14 @@ from __future__ import annotations
 from itertools import chain
 from typing import Final
 
-from spanscore.contracts import (
-    CallReading,
-    CaptureSetting,
-    Markers,
-    ModelCallReading,
-    ModelReading,
-    Precedence,
-    Reading,
-)
+from spanscore.contracts import CallReading, CaptureSetting, Markers, ModelCallReading, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai, openinference
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import JSON, AttributeValue, Later, LaterList, Span
 
 _OPERATION: Final = "ai.operationId"
@@ -48,7 +41,7 @@ _CONVERSATION: Final = tuple(
 )
 
 
-class VercelAi:
+class VercelAi(FrameworkDialect):
     """The Vercel AI SDK 4 to 7, alone and behind the processors of OpenInference, Traceloop, LangSmith and Langfuse.
 
     Versions 4 to 6 (and 7 with the legacy integration) write `ai.toolCall.*`; version 7 follows the GenAI semantic
@@ -57,7 +50,6 @@ class VercelAi:
     `tool-calls` waits: for a person to approve a call, or for the client to execute it.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_OPERATION}), scopes=frozenset({"ai", _CONVENTION}))
     reads = gen_ai.READS.union(
         openinference.READS,

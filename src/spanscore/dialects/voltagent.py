@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, Markers, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import gen_ai
+from spanscore.dialects._frame import FrameworkDialect
 from spanscore.model import Span
 
 _ENTITY: Final = "entity.type"
@@ -19,14 +20,13 @@ _TOOL_NAME: Final = ("tool.name", gen_ai.TOOL_NAME)
 """The second is what the Collector's `gen_ai_normalizer` makes of the first."""
 
 
-class Voltagent:
+class Voltagent(FrameworkDialect):
     """Tool spans of VoltAgent (recorded with @voltagent/core 2.10.0).
 
     A call has the `span.type` `tool`, the name in `tool.name`, the arguments in `input` and the result in `output`;
     `tool.parameters` is the tool's schema. The application chooses the name of the scope.
     """
 
-    precedence = Precedence.FRAMEWORK
     markers = Markers(attributes=frozenset({_ENTITY}))
     reads = content.READS.union(
         {
@@ -64,11 +64,5 @@ class Voltagent:
 
 def _call(span: Span) -> CallReading:
     attributes = span.attributes
-    return CallReading(
-        name=content.first_text(attributes, _TOOL_NAME),
-        arguments=content.arguments(attributes.get("input")),
-        result=content.decoded(attributes.get("output")),
-        error=content.error(span),
-        error_type=content.error_type(span),
-        call_id=content.identifier(attributes.get("tool.call.id")),
-    )
+    name = content.first_text(attributes, _TOOL_NAME)
+    return content.call(span, name, attributes.get("input"), attributes.get("output"), attributes.get("tool.call.id"))

@@ -97,9 +97,9 @@ class TrajectoryMatch(MatchingEvaluator):
         pairs: Pairs | None = None
         if compiled.matchers or not compiled.reference.is_run(names, calls):
             if self._surely_fails(names, calls) and not trajectory.completeness.truncated:
-                later = partial(self._pairs, names, calls)
+                later = partial(self._pairs, names, calls, run)
                 return self._scored(0.0, lambda: self._account(trajectory, names, run, later()))
-            pairs = self._matching(names, calls, run) if compiled.matchers else self._pairs(names, calls)
+            pairs = self._pairs(names, calls, run)
         hits, wanted = len(names if pairs is None else pairs), len(compiled.wanted)
         matters = self.mode != "subset" or self.scoring in ("f1", "recall")
         need_missing(trajectory, wanted - hits if matters else 0)
@@ -144,12 +144,18 @@ class TrajectoryMatch(MatchingEvaluator):
             return ArgumentComparison(mode=cast("ArgumentMode", how), ignored=ignored)
         return ArgumentComparison(ignored=ignored, only=_paths(path, how))
 
-    def _pairs(self, names: Sequence[str], calls: Sequence[ToolCall]) -> Pairs:
+    def _pairs(self, names: Sequence[str], calls: Sequence[ToolCall], run: Results) -> Pairs:
         """Pair calls with those of the reference that they match."""
         compiled, reference = self._compiled, self._compiled.reference
         if self.mode == "exact":
-            places = enumerate(zip(compiled.wanted, names, calls, strict=False))
-            return [(index, index) for index, (wanted, name, call) in places if self._fit(wanted, name, call)]
+            places = enumerate(zip(compiled.wanted, names, strict=False))
+            return [
+                (index, index)
+                for index, (wanted, name) in places
+                if name == wanted.name and self._fits(wanted, calls, index, run)
+            ]
+        if compiled.matchers:
+            return self._matching(names, calls, run)
         contained = [name for name, comparison in compiled.comparisons.items() if comparison.by_containment]
         if not contained:
             found = reference.recognised(names, calls)
@@ -163,29 +169,17 @@ class TrajectoryMatch(MatchingEvaluator):
 
     def _matching(self, names: Sequence[str], calls: Sequence[ToolCall], run: Results) -> Pairs:
         """Pair calls with those of the reference, of which some have matchers."""
-        expected, comparisons = self._compiled.wanted, self._compiled.comparisons
-
-        def matches(wanted: ComparableCall, index: int) -> bool:
-            arguments = comparisons[wanted.name].compared(calls[index].arguments)
-            return wanted.fits(arguments, run.before(index))
-
-        def fits(index: int) -> bool:
-            wanted = expected[index]
-            if wanted.matcher is None:
-                return self._fit(wanted, names[index], calls[index])
-            return wanted.name == names[index] and matches(wanted, index)
+        comparisons = self._compiled.comparisons
 
         def contains(name: str, actual: Hashable, reference: Hashable) -> bool:
             return comparisons[name].fits(actual, reference)
 
-        if self.mode == "exact":
-            return [(index, index) for index in range(min(len(expected), len(names))) if fits(index)]
         made, wanted, partners = fitting(
             names,
             calls,
-            expected,
+            self._compiled.wanted,
             key=lambda name, arguments: comparisons[name].key(arguments),
-            matches=matches,
+            matches=lambda wanted, index: self._matches(wanted, calls, index, run),
             contained=contains if any(each.by_containment for each in comparisons.values()) else None,
         )
         return (common_subsequence if self.mode == "in_order" else maximum_matching)(made, wanted, partners)
@@ -205,13 +199,18 @@ class TrajectoryMatch(MatchingEvaluator):
         rest = maximum_matching(made, wanted, self._partners(contained, made, wanted))
         return pairs + [(indexes[index], places[place]) for index, place in rest]
 
-    def _fit(self, wanted: ComparableCall, name: str, call: ToolCall) -> bool:
-        if name != wanted.name:
-            return False
-        comparison = self._compiled.comparisons[name]
+    def _matches(self, wanted: ComparableCall, calls: Sequence[ToolCall], index: int, run: Results) -> bool:
+        arguments = self._compiled.comparisons[wanted.name].compared(calls[index].arguments)
+        return wanted.fits(arguments, run.before(index))
+
+    def _fits(self, wanted: ComparableCall, calls: Sequence[ToolCall], index: int, run: Results) -> bool:
+        """Return whether the arguments of a call of the same tool fit."""
+        if wanted.matcher is not None:
+            return self._matches(wanted, calls, index, run)
+        comparison = self._compiled.comparisons[wanted.name]
         if not comparison.looks_at_arguments:
             return True
-        arguments = passed(call)
+        arguments = passed(calls[index])
         if wanted.has_arguments(arguments):
             return True
         return not comparison.is_equality and comparison.fits(

@@ -93,9 +93,6 @@ class WithheldCall(NamedTuple):
     """`waits`, for approval or an answer, or `refused`."""
 
 
-_WHOLE: Final = Completeness()
-
-
 @value
 class Trajectory:
     """The ordered tool calls of one trace, or of one agent run inside it, and what is known about the run."""
@@ -123,7 +120,7 @@ class Trajectory:
     """The start of the evaluated span; None if there is none."""
     end_ns: int | None = None
     """The end of the evaluated span; None if it was not received."""
-    completeness: Completeness = _WHOLE
+    completeness: Completeness = Completeness()
     invocations: tuple[Invocation, ...] | None = None
     """The runs of agents in it, by start; None if the spans name no agent."""
     withheld: tuple[WithheldCall, ...] = ()
@@ -266,19 +263,16 @@ class Report:
     @property
     def complete(self) -> bool:
         """Whether the whole run was seen."""
-        completeness = self.trajectory.completeness
-        if self.conversation is not None and self.conversation.finished is None:
-            return False
-        return completeness.complete and (completeness.from_logs or self.close_reason is CloseReason.ROOT_ENDED)
+        return self.incomplete is None
 
     @property
     def incomplete(self) -> str | None:
         """Why the run was not seen whole, in a few words; None if it was."""
-        if self.complete:
-            return None
         seen = self.trajectory.completeness
         if self.conversation is not None and self.conversation.finished is None:
             return "further turns may come"
+        if seen.complete and (seen.from_logs or self.close_reason is CloseReason.ROOT_ENDED):
+            return None
         if seen.paused:
             return pause(seen.paused)
         if seen.uncertain:

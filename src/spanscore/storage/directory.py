@@ -149,23 +149,18 @@ class Directory:
             raise FileNotFoundError(errno.ENOENT, "the file was removed")
 
     def truncate(self, file: int, size: int) -> None:
-        """Cut the end off."""
         os.ftruncate(file, size)
 
     def sync(self, file: int) -> None:
-        """Wait until what was written survives a loss of power."""
         _sync(file)
 
     def close(self, file: int) -> None:
-        """Forget the number."""
         os.close(file)
 
     def size(self, name: str) -> int:
-        """Return the size of a file."""
         return os.stat(name, dir_fd=self._directory, follow_symlinks=False).st_size
 
     def read(self, name: str, start: int, size: int) -> bytes:
-        """Return that part of a file."""
         file = os.open(name, os.O_RDONLY | _NO_WAIT | _OPEN, dir_fd=self._directory)
         try:
             if not stat.S_ISREG(os.fstat(file).st_mode):
@@ -180,7 +175,6 @@ class Directory:
             os.close(file)
 
     def rename(self, name: str, new_name: str) -> None:
-        """Rename a file, in place of the one that has the name."""
         os.rename(name, new_name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
 
     def delete(self, name: str) -> None:
@@ -189,11 +183,9 @@ class Directory:
             os.unlink(name, dir_fd=self._directory)
 
     def sync_names(self) -> None:
-        """Wait until what was created, renamed and deleted survives a loss of power."""
         _sync_names(self._directory)
 
     def is_there(self) -> bool:
-        """Return whether the directory is still where it was, and locked."""
         own = os.fstat(self._directory)
         try:
             found = self._path.stat()

@@ -6,12 +6,12 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from spanscore.storage.closed_log import ClosedLog
 from spanscore.storage.directory import Files
+from spanscore.storage.id_log import IdFile, IdLog
 from spanscore.storage.records import Kind, scan
 from spanscore.storage.recovery import Ages, Found, damaged_in, number_of, read_all, read_closed
 from spanscore.storage.request_log import RequestLocation, RequestLog, Segment
-from spanscore.storage.turn_log import TurnLog
+from spanscore.storage.turn_log import TurnLog, count_in
 
 _AT_ONCE_BYTES: Final = 2**18
 """About so many bytes of requests are handed over at a time."""
@@ -50,7 +50,9 @@ class Earlier:
     over the found files.
     """
 
-    def __init__(self, files: Files, found: Found, log: RequestLog, closed: ClosedLog, turns: TurnLog) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917 - the logs
+        self, files: Files, found: Found, log: RequestLog, closed: IdLog, turns: TurnLog, finished: IdLog
+    ) -> None:
         self.lost = 0
         """Requests that were damaged."""
         self._files: Final = files
@@ -58,6 +60,7 @@ class Earlier:
         self._log: Final = log
         self._closed: Final = closed
         self._turns: Final = turns
+        self._finished: Final = finished
 
     @property
     def first_request(self) -> int:
@@ -79,19 +82,24 @@ class Earlier:
 
     def turns(self) -> Iterator[bytes]:
         """Yield the turns of conversations that earlier processes wrote, from old to new."""
-        yield from self._bodies(self._found.turns, Kind.TURN)
+        for name in self._found.turns:
+            content, bodies = self._bodies(name, Kind.TURN)
+            self._turns.adopt(name, number_of(name), len(content))
+            yield from bodies
 
     def finished_conversations(self) -> Iterator[bytes]:
         """Yield the notes of conversations that earlier processes finished, from old to new."""
-        yield from self._bodies(self._found.finished, Kind.FINISHED)
+        for name in self._found.finished:
+            content, bodies = self._bodies(name, Kind.FINISHED)
+            ids = sum(map(count_in, bodies))
+            self._finished.adopt(IdFile(name, number_of(name), len(content), ids=ids, new=ids))
+            yield from bodies
 
-    def _bodies(self, names: Sequence[str], kind: Kind) -> Iterator[bytes]:
-        """Take over files of turns or notes, and yield what is in them. Damaged records are left out."""
-        for name in names:
-            content = read_all(self._files, name)
-            self._turns.adopt(name, number_of(name), len(content))
-            found = scan(content).records
-            yield from (content[record.start : record.end] for record in found if record.entry.kind == kind)
+    def _bodies(self, name: str, kind: Kind) -> tuple[bytes, Sequence[bytes]]:
+        """Return a file of turns or notes, and the turns or notes in it. Damaged records are left out."""
+        content = read_all(self._files, name)
+        found = scan(content).records
+        return content, [content[record.start : record.end] for record in found if record.entry.kind == kind]
 
     def requests(self) -> Iterator[Sequence[StoredRequest]]:
         """Yield the requests that an earlier process stored, some at a time, in the order of their arrival.

@@ -10,13 +10,13 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from spanscore.storage import records
-from spanscore.storage.closed_log import CLOSED, ClosedFile
 from spanscore.storage.compaction import UNFINISHED
 from spanscore.storage.directory import Files, StorageError
+from spanscore.storage.id_log import CLOSED, FINISHED, IdFile
 from spanscore.storage.monitors_file import MONITORS
 from spanscore.storage.records import FILE_HEADER_SIZE, RECORD_HEADER_SIZE, Kind, Scan, UnknownVersion, scan
 from spanscore.storage.request_log import REQUESTS
-from spanscore.storage.turn_log import FINISHED, TURNS
+from spanscore.storage.turn_log import TURNS
 
 _ENDED: Final = ".ended"
 """The end of the name of a note that earlier versions left, and that means nothing any more."""
@@ -63,7 +63,7 @@ def find(files: Files) -> Found:
     return Found(*([name for name in ours if name.endswith(kind)] for kind in (REQUESTS, CLOSED, TURNS, FINISHED)))
 
 
-def read_closed(files: Files, name: str) -> tuple[ClosedFile, list[tuple[int, bytes, int]]]:
+def read_closed(files: Files, name: str) -> tuple[IdFile, list[tuple[int, bytes, int]]]:
     """Return a file of closed traces, and of each the kind of its record, its id, and the number of the last request.
 
     What is damaged is left out: its trace, if anything of it is left, is scored once more.
@@ -71,10 +71,9 @@ def read_closed(files: Files, name: str) -> tuple[ClosedFile, list[tuple[int, by
     content = read_all(files, name)
     entries = [record for record in scan(content).records if record.entry.kind in {Kind.CLOSED, Kind.SCORED}]
     found = [(entry.entry.kind, content[entry.start : entry.end], entry.entry.sequence) for entry in entries]
-    closings = len({trace_id for kind, trace_id, _ in found if kind == Kind.CLOSED})
+    closed = len({trace_id for kind, trace_id, _ in found if kind == Kind.CLOSED})
     last = max((sequence for _, _, sequence in found), default=0)
-    file = ClosedFile(name, number_of(name), size=len(content), last_sequence=last, closings=closings)
-    return file, found
+    return IdFile(name, number_of(name), len(content), ids=len(found), new=closed, last_sequence=last), found
 
 
 class Ages:

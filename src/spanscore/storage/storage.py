@@ -6,15 +6,15 @@ import errno
 import logging
 import secrets
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple
 
-from spanscore.storage.closed_log import RECORD_SIZE, ClosedLog
 from spanscore.storage.compaction import UNFINISHED, Compacted, Narrow, compact
 from spanscore.storage.directory import Files, StorageError
 from spanscore.storage.earlier import Earlier
+from spanscore.storage.id_log import CLOSED, FINISHED, IdLog
 from spanscore.storage.log_file import Disk
 from spanscore.storage.monitors_file import MonitorsFile
 from spanscore.storage.records import RECORD_HEADER_SIZE, Kind
@@ -24,7 +24,7 @@ from spanscore.storage.room import Room
 from spanscore.storage.settings import StorageSettings
 from spanscore.storage.syncer import Synced, Syncer, Tell
 from spanscore.storage.trouble import Trouble
-from spanscore.storage.turn_log import TurnLog
+from spanscore.storage.turn_log import TurnLog, note_of
 
 FULL: Final = "full"
 TOO_LARGE: Final = "too_large"
@@ -34,6 +34,7 @@ _GONE: Final = "the directory was removed, or another one is in its place"
 _TOO_LARGE: Final = "the storage has no room for so large a request now"
 
 _CLOSED_SHARE: Final = 8
+_TRACE_ID_SIZE: Final = 16
 
 _log = logging.getLogger(__name__)
 
@@ -79,12 +80,17 @@ class Storage:
         self._disk: Final = Disk(files=files, syncer=self._syncer, run=secrets.randbits(63) + 1)
         self.requests: Final = RequestLog(self._disk, settings.segment_size)
         """The stored requests. Call its `hold` for each request, in the order in which they were appended."""
-        most = max(1, settings.max_size // _CLOSED_SHARE // RECORD_SIZE)
-        self._closed: Final = ClosedLog(self._disk, min(settings.remember, most), most)
-        self.turns: Final = TurnLog(self._disk, min(settings.remember, most))
+        most = max(1, settings.max_size // _CLOSED_SHARE // (RECORD_HEADER_SIZE + _TRACE_ID_SIZE))
+        remember = min(settings.remember, most)
+        self._closed: Final = IdLog(self._disk, CLOSED, remember, most)
+        """The closed and the scored traces."""
+        self._finished: Final = IdLog(self._disk, FINISHED, remember, most)
+        """The finished conversations, and their turns."""
+        self._ids: Final = (self._closed, self._finished)
+        self.turns: Final = TurnLog(self._disk)
         """The stored turns of conversations."""
         self.monitors: Final = MonitorsFile(self._disk)
-        self.earlier: Final = Earlier(files, found, self.requests, self._closed, self.turns)
+        self.earlier: Final = Earlier(files, found, self.requests, self._closed, self.turns, self._finished)
         """The data of earlier processes."""
         self.pauses_given_up = 0
         """The number of traces with a run that pauses that were released to make room."""
@@ -97,7 +103,7 @@ class Storage:
     @property
     def size(self) -> int:
         """Bytes on disk."""
-        return self.requests.size + self._closed.size + self.turns.size
+        return self.requests.size + self._closed.size + self._finished.size + self.turns.size
 
     @property
     def lost(self) -> int:
@@ -152,7 +158,7 @@ class Storage:
     def score_trace(self, trace_id: bytes) -> None:
         """Write down that a trace is scored, but keep it: its reports are on their way."""
         with suppress(OSError):  # it is tried again
-            self._closed.append(Kind.SCORED, trace_id, self.requests.last_held, is_closing=False)
+            self._closed.append(Kind.SCORED, trace_id, self.requests.last_held, new=0)
         self.requests.scored(trace_id)
 
     def close_trace(self, trace_id: bytes, sequence: int | None = None) -> None:
@@ -164,8 +170,22 @@ class Storage:
         is_closing = sequence is None
         upto = self.requests.last_held if sequence is None else sequence
         with suppress(OSError):  # it is tried again
-            self._closed.append(Kind.CLOSED, trace_id, upto, is_closing=is_closing)
+            self._closed.append(Kind.CLOSED, trace_id, upto, new=is_closing)
         self.requests.release(trace_id)
+
+    def finish_conversation(self, key: bytes, trace_ids: Collection[bytes]) -> None:
+        """Write that a conversation is finished.
+
+        Raises:
+            OSError: it is not written yet, and is written later.
+        """
+        ids = 1 + len(trace_ids)
+        self._finished.append(Kind.FINISHED, note_of(key, trace_ids), ids=ids, new=ids)
+
+    def forget_conversations(self) -> None:
+        """Delete all turns and notes."""
+        self.turns.clear()
+        self._syncer.delete(*self._finished.clear())
 
     def synced(self, result: Synced) -> None:
         """Take note of a round of syncing."""
@@ -173,8 +193,8 @@ class Storage:
             self.sync_failures += 1
         self.requests.synced(result)
         if result.failed:
-            self._closed.not_synced(result.failed)
-            self.turns.not_synced(result.failed)
+            for log in (*self._ids, self.turns):
+                log.not_synced(result.failed)
 
     def only_in_memory(self) -> frozenset[bytes]:
         """Look for the files, and return the traces not scored yet that the next start would not find whole."""
@@ -184,10 +204,11 @@ class Storage:
     def look_after(self) -> None:
         """Delete unneeded files, and check whether there is room again. Call it about every second."""
         self._look_for_files()
-        with suppress(OSError):
-            self._closed.catch_up()
         self.turns.catch_up()
-        self._syncer.delete(*self._closed.forget(self._first_needed))
+        for log in self._ids:
+            with suppress(OSError):
+                log.catch_up()
+            self._syncer.delete(*log.forget(self._first_needed))
         if self._gone:
             return
         if self._trouble.why == _FULL:
@@ -253,8 +274,9 @@ class Storage:
         """Stop writing, and sync all written data; False if that took longer than the timeout."""
         self.requests.end()
         self.turns.end()
-        with suppress(OSError):  # traces that could not be recorded as closed are scored again after the next start
-            self._closed.end()
+        for log in self._ids:
+            with suppress(OSError):  # traces that could not be recorded as closed are scored again after the next start
+                log.end()
         return self._syncer.end(timeout_s)
 
     @property
@@ -274,7 +296,8 @@ class Storage:
             there = frozenset(self._files.names())
         except OSError:
             return
-        self._closed.forget_missing(there)
+        for log in self._ids:
+            log.forget_missing(there)
         lost = self.requests.forget_missing(there)
         if lost:
             self._removed += lost

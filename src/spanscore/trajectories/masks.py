@@ -196,7 +196,8 @@ class Masks:
         return {mark: True} if isinstance(value, dict) else mark
 
     def _text(self, text: str, path: Keys, *, is_nested: bool) -> str:
-        bare = _COLOUR.sub(" ", _ESCAPE.sub(_unescaped, text))
+        unescaped = _ESCAPE.sub(lambda escape: chr(int(escape[1] or escape[2] or escape[3], 16)), text)
+        bare = _COLOUR.sub(" ", unescaped)
         has_keys = any(all(step.is_in(bare) for step in rest) for _, rest in self._rests(path))
         is_input = bool(text) and not self._named and _is_input(path)
         if not is_input and not has_keys:
@@ -311,7 +312,3 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise ValueError
     return found
-
-
-def _unescaped(escape: re.Match[str]) -> str:
-    return chr(int(escape[1] or escape[2] or escape[3], 16))

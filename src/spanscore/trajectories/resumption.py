@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import Final, NamedTuple
 
 from spanscore.compare.matching import json_key
-from spanscore.contracts import CallReading, CallRequest, ModelReading, SentMessage
+from spanscore.contracts import CallReading, CallRequest, CallState, ModelReading, SentMessage
 from spanscore.dialects import mcp_failure, state_of_result
 from spanscore.model import NOT_RECORDED, ToolCall
 from spanscore.trajectories.tree import NONE, SpanTree
@@ -27,19 +27,9 @@ class SentCall(NamedTuple):
     """None if the call was not answered."""
 
     @property
-    def is_made(self) -> bool:
-        """Whether the call was answered, and not by the framework that it waits or was refused."""
-        return self.answer is not None and self.answer.state == "made"
-
-    @property
-    def is_refused(self) -> bool:
-        """Whether the answer shows that the call was refused."""
-        return self.answer is not None and self.answer.state == "refused"
-
-    @property
-    def is_uncertain(self) -> bool:
-        """Whether the call was refused, or has failed."""
-        return self.answer is not None and self.answer.state == "uncertain"
+    def state(self) -> CallState | None:
+        """The state of the call by its answer, `uncertain` if it was refused or has failed; None without an answer."""
+        return None if self.answer is None else self.answer.state
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +106,7 @@ class Resumption:
         before_ns = self.before_ns(call)
         if before_ns == 0:
             reading = self._tree.calls[call]
-            return tail if any(each.is_made and _may_be(reading, each.request) for each in tail.last) else None
+            return tail if any(each.state == "made" and _may_be(reading, each.request) for each in tail.last) else None
         return tail if before_ns is not None and before_ns > 0 else None
 
     def before_ns(self, call: int) -> int | None:
@@ -144,27 +134,27 @@ class Resumption:
             return []
         listed = list(known)
         ids = {call.call_id for call in listed if call.call_id}
-        contents = {_content(call): call.call_id for call in listed}
+        contents = {content_of(call): call.call_id for call in listed}
 
         def is_known(request: CallRequest) -> bool:
             if request.call_id in ids:
                 return True
-            return _content(request) in contents and not (request.call_id and contents[_content(request)])
+            content = content_of(request)
+            return content in contents and not (request.call_id and contents[content])
 
         found: list[EarlierCalls] = []
         for below, tail in self.tails.items():
             place = self.place_of(tail)
             told = [call for number, call in enumerate(tail.last) if place + number in refused_here]
             with_span = [call for number, call in enumerate(tail.last) if place + number in joined and call not in told]
-            is_executed = not all(call.is_refused for call in with_span)
-            others = [call for call in tail.last if call.is_refused or call not in with_span]
-            refused = [
-                call for call in others if call.is_refused or call in told or (call.is_uncertain and not is_executed)
-            ]
+            is_executed = not all(call.state == "refused" for call in with_span)
+            others = [call for call in tail.last if call.state == "refused" or call not in with_span]
+            of_refused = {"refused"} if is_executed else {"refused", "uncertain"}
+            refused = [call for call in others if call.state in of_refused or call in told]
             before = [call for asked in tail.asked[:-1] for call in asked]
             is_resumed = is_executed or bool(refused)
-            restored = [call for call in before if call.is_made] if is_resumed else []
-            uncertain = [call for call in (*before, *others) if call.is_made or call.is_uncertain]
+            restored = [call for call in before if call.state == "made"] if is_resumed else []
+            uncertain = [call for call in (*before, *others) if call.state in {"made", "uncertain"}]
             uncertain = [call for call in uncertain if call not in restored and call not in refused]
             if not is_resumed:
                 # A specialist may be handed the calls of others; below a call nothing says so.
@@ -178,7 +168,7 @@ class Resumption:
                     uncertain=tuple(_call(call, agent) for call in uncertain),
                     refused=tuple(
                         _call(call._replace(answer=None), agent)
-                        for call in (*(each for each in before if each.is_refused), *refused)
+                        for call in (*(each for each in before if each.state == "refused"), *refused)
                     ),
                     named=tuple(call.request.name for call in refused if call not in with_span and call not in told),
                     is_resumed=is_resumed,
@@ -187,7 +177,8 @@ class Resumption:
         return found
 
 
-def _content(call: ToolCall | CallRequest) -> object:
+def content_of(call: ToolCall | CallReading | CallRequest) -> object:
+    """Return what a call has in common with a repetition of it: its name, and its arguments if they are recorded."""
     return call.name, None if call.arguments is NOT_RECORDED else json_key(call.arguments)
 
 

@@ -17,7 +17,7 @@ NONE: Final = -1
 """Stands for "no span" among positions."""
 
 _UNKNOWN: Final = -2
-_CUT_NS: Final = 1_000_000
+CUT_NS: Final = 1_000_000
 """Start times of JavaScript are cut to the millisecond, ends are not."""
 NO_READING: Final = Reading()
 """The reading of a span that no dialect recognises."""
@@ -227,7 +227,7 @@ class SpanTree:
 
         A call that only a model asks for may be before all models beside it: then it is of the first.
         """
-        reading, start_ns = self.readings[index], self.spans[index].start_ns + _CUT_NS
+        reading, start_ns = self.readings[index], self.spans[index].start_ns + CUT_NS
         node, seen = index, {NONE}
         while node not in seen and (node == index or node not in self.calls):
             seen.add(node)

@@ -5,19 +5,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Final, NamedTuple
 
-from spanscore.compare.matching import json_key
 from spanscore.contracts import CallReading, CallRequest, CallState
 from spanscore.model import NOT_RECORDED
 from spanscore.trajectories.joined import joined
 from spanscore.trajectories.requested import Requested
-from spanscore.trajectories.tree import NONE, SpanTree
+from spanscore.trajectories.resumption import content_of
+from spanscore.trajectories.tree import CUT_NS, NONE, SpanTree
 
 _UNNAMED: Final = CallRequest(name="")
-_CUT_NS: Final = 1_000_000
-"""Start times of JavaScript are cut to the millisecond: if a call and a model start in one, their order is unknown."""
 
 
 class _Asked(NamedTuple):
@@ -149,7 +146,8 @@ class Withheld:
             start_ns = spans[index].start_ns
             if state is not None:
                 self.spans[index] = state
-            elif asked_ns is not None and (asked_ns < start_ns or (asked_ns == start_ns and asked_ns % _CUT_NS)):
+            # If a call and a model start in one millisecond of JavaScript, their order is unknown.
+            elif asked_ns is not None and (asked_ns < start_ns or (asked_ns == start_ns and asked_ns % CUT_NS)):
                 self.spans[index] = "waits"
             elif (
                 not models
@@ -238,7 +236,12 @@ class Withheld:
         below = self._requested.left_open(above, self._ranks)
         beside = self._requested.left_open(around, self._ranks)
         asking = self._requested.asking_last(above)
-        asking.update((index, index) for index in unnamed if readings[index].is_agent is None and self._is_last(index))
+        last_of_kind = {(parents[index], self._tree.spans[index].name): index for index in self._tree.order}
+        asking.update(
+            (index, index)
+            for index in unnamed
+            if readings[index].is_agent is None and last_of_kind[parents[index], self._tree.spans[index].name] == index
+        )
         latest_ns = {parents[index]: self._tree.spans[index].start_ns for index in self._calls}
         for index in unnamed:
             found = below.get(index)
@@ -268,14 +271,6 @@ class Withheld:
             for request in self._requested.left_open([root] * len(spans), self._ranks).get(root, ()):
                 self._ask(request, "waits", asking)
 
-    def _is_last(self, index: int) -> bool:
-        """Return whether a span is the last of its siblings with the same name."""
-        return self._last_of_kind[self._tree.parents[index], self._tree.spans[index].name] == index
-
-    @cached_property
-    def _last_of_kind(self) -> dict[tuple[int, str], int]:
-        return {(self._tree.parents[index], self._tree.spans[index].name): index for index in self._tree.order}
-
     def _leave_out_executed(self) -> None:
         """Leave out calls that are executed afterwards: by id; if one of both has none, by tool and arguments."""
         by_id: dict[str | None, int] = {}
@@ -284,14 +279,14 @@ class Withheld:
         for index, call in self._calls.items():
             if index not in self.spans and call.state == "made":
                 start_ns = self._tree.spans[index].start_ns
-                by_id[call.call_id] = by_content[_content(call)] = start_ns
+                by_id[call.call_id] = by_content[content_of(call)] = start_ns
                 if not call.call_id:
-                    without_id[_content(call)] = start_ns
+                    without_id[content_of(call)] = start_ns
 
         def is_executed(call: CallReading | CallRequest, since_ns: int) -> bool:
             if call.call_id and by_id.get(call.call_id, -1) >= since_ns:
                 return True
-            return (without_id if call.call_id else by_content).get(_content(call), -1) >= since_ns
+            return (without_id if call.call_id else by_content).get(content_of(call), -1) >= since_ns
 
         for index, call in self._calls.items():
             if (index in self.spans or call.state == "uncertain") and is_executed(
@@ -303,7 +298,3 @@ class Withheld:
         for key, told in list(self._asked.items()):
             if is_executed(told.request, told.since_ns):
                 del self._asked[key]
-
-
-def _content(call: CallReading | CallRequest) -> object:
-    return call.name, None if call.arguments is NOT_RECORDED else json_key(call.arguments)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final, NamedTuple, Protocol, TypeVar
 
 from spanscore.receivers.kafka.client import GroupMember
-from spanscore.receivers.kafka.kafka_records import Commit, KafkaRecord, PoisonRecord
+from spanscore.receivers.kafka.kafka_records import Changes, Commit, KafkaRecord, PoisonRecord
 from spanscore.receivers.kafka.settings import KafkaReceiver
 
 OK: Final = "ok"
@@ -104,7 +104,7 @@ class Kafka:
         self.counts: Final = KafkaCounts()
         self._owner: Final = owner
         self._loop: Final = asyncio.get_running_loop()
-        self._member: Final = GroupMember(settings, self)
+        self._member: Final = GroupMember(settings, Changes(self._assigned, self._revoked, self._lost))
         self._puts_aside: Final = settings.dead_letter_topic is not None
         self._backlog: list[KafkaRecord] = []
         self._committed: dict[int, Commit] = {}
@@ -146,23 +146,21 @@ class Kafka:
         if not done:
             _log.warning("kafka: could not leave the group within %g s", timeout_s)
 
-    def assigned(self, partitions: Sequence[int]) -> None:
-        """Begin with partitions. The member calls this, `revoked` and `lost`."""
+    def _assigned(self, partitions: Sequence[int]) -> None:
         self._has_joined = True
         if partitions:
             texts = self._member.texts(partitions)
             self._contained(lambda: self._in_loop(lambda: self._owner.assigned(texts)))
             _log.info("kafka: reading partitions %s", _listed(partitions))
 
-    def revoked(self, partitions: Sequence[int]) -> None:
-        """Release the open traces of partitions, and commit finished records."""
+    def _revoked(self, partitions: Sequence[int]) -> None:
         self._contained(lambda: self._hand_over(partitions, commit=True))
 
-    def lost(self, partitions: Sequence[int]) -> None:
-        """Release the open traces of partitions that another member may own already."""
+    def _lost(self, partitions: Sequence[int]) -> None:
         self._contained(lambda: self._hand_over(partitions, commit=False))
 
     def _hand_over(self, partitions: Sequence[int], *, commit: bool) -> None:
+        """Release the open traces of partitions, and commit finished records."""
         if not partitions:
             return
         self._backlog = [record for record in self._backlog if record.partition not in partitions]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 
 class KafkaRecord(NamedTuple):
@@ -39,17 +39,11 @@ class Progress(NamedTuple):
     """The offset after the last record of the partition."""
 
 
-class Changes(Protocol):
-    """Callbacks for assigned and revoked partitions; `GroupMember.read` and `close` call them."""
+class Changes(NamedTuple):
+    """Callbacks for the partitions of a member; `GroupMember.read` and `close` call them."""
 
-    def assigned(self, partitions: Sequence[int]) -> None:
-        """Called when partitions were assigned to this member."""
-        ...
-
-    def revoked(self, partitions: Sequence[int]) -> None:
-        """Called before partitions are revoked; they can be committed until this returns."""
-        ...
-
-    def lost(self, partitions: Sequence[int]) -> None:
-        """Called when partitions were lost; another member may own them already."""
-        ...
+    assigned: Callable[[Sequence[int]], None]
+    revoked: Callable[[Sequence[int]], None]
+    """Called before partitions are revoked; they can be committed until this returns."""
+    lost: Callable[[Sequence[int]], None]
+    """Another member may own these partitions already."""
