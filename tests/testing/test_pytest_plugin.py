@@ -40,7 +40,8 @@ PYTEST = "import runpy; runpy.run_module('pytest', run_name='__main__', alter_sy
 def ran() -> Iterator[Ran]:
     """Run tests of an agent, in a fork that has most of what they import, and with no plug-ins but ours and xdist."""
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    with WarmInterpreter("import pytest, runpy, opentelemetry.sdk.trace, spanscore.runs.golden_runs, xdist.plugin") as warm:
+    imports = "import pytest, runpy, opentelemetry.sdk.trace, spanscore.runs.golden_runs, xdist.plugin"
+    with WarmInterpreter(imports) as warm:
 
         def run(directory: Path, tests: str, *options: str) -> subprocess.CompletedProcess[str]:
             (directory / "test_agent.py").write_text(tests)
