@@ -21,12 +21,12 @@ from otlp_capture import capturing, spans_of
 from receivers.otlp_requests import request_of, simple_span, texts, to_json
 from serving import ON_ANY_PORT, eventually, serving
 from spanscore.cli._asked_files import FileRuns
-from spanscore.cli._run_tools import WantedRuns
 from spanscore.contracts import Evaluator
 from spanscore.emitters._report_line import line
 from spanscore.model import CloseReason, Evaluation, Failed, Report, Score, Trajectory
 from spanscore.model.outcomes import failure
 from spanscore.reports.evaluation_event import event_attributes
+from spanscore.reports.reason_table import WantedRuns
 from spanscore.reports.serialization import report_line
 from spanscore.scoring.masked_reports import masked_report
 from spanscore.trajectories.masks import Masks

@@ -163,7 +163,7 @@ def test_what_has_no_row_is_said(tmp_path: Path) -> None:
         (("-o", "golden.csv"), 2, "must end in .jsonl"),
         (("-o", "missing/golden.jsonl"), 2, "cannot write"),
         (("-o", "golden.jsonl", "--key", "no.such"), 1, "nothing was written to golden.jsonl"),
-        (("-o", "broken.jsonl", "--update"), 2, "broken.jsonl:2: is not JSON"),
+        (("-o", "broken.jsonl", "--update"), 2, "broken.jsonl:2: not valid JSON"),
     ],
 )
 def test_what_is_wrong(

@@ -12,7 +12,7 @@ def formatted(error: Exception, *, tool_content: bool = False) -> str:
     """Return the line that is logged when an error is caught."""
     try:
         try:
-            raise KeyError("canary")  # noqa: EM101, TRY301 - what is logged of it matters
+            raise KeyError("canary")  # noqa: TRY301 - what is logged of it matters
         except KeyError as cause:
             raise error from cause
     except Exception:  # noqa: BLE001 - any

@@ -18,8 +18,9 @@ from receivers.otlp_requests import corpus_lines
 from serving import ON_ANY_PORT, Running, eventually, serving
 from spanscore.cli._asked_files import FileRuns
 from spanscore.cli._asked_serve import ServeRuns
-from spanscore.cli._run_tools import MOST_BYTES, RunsFound, RunTools, WantedRuns, check_arguments
+from spanscore.cli._run_tools import MOST_BYTES, RunsFound, RunTools, check_arguments
 from spanscore.errors import ConfigError, InputError
+from spanscore.reports.reason_table import WantedRuns
 from spanscore.service.recent_runs import RecentRuns
 
 RULES = """

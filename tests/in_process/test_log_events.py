@@ -19,7 +19,7 @@ from emitters.reports import (
     health_report,
     report,
 )
-from spanscore.in_process.log_events import LogEvents
+from spanscore.in_process.handover import LogEvents
 from spanscore.model import Report
 from spanscore.reports.evaluation_event import event_attributes
 

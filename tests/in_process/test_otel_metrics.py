@@ -19,7 +19,7 @@ from emitters.reports import (
     trajectory,
 )
 from spanscore.contracts.instruments.instrument import SCORE_INSTRUMENTS
-from spanscore.in_process.otel_metrics import OtelMetrics
+from spanscore.in_process.handover import OtelMetrics
 from spanscore.metrics.meter import Meter
 from spanscore.model import Completeness
 

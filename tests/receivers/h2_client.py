@@ -131,7 +131,7 @@ class H2Client:
         while len(self._received) < length:
             part = self.socket.recv(65536)
             if not part:
-                raise ConnectionError("the connection was closed")  # noqa: EM101, TRY003 - nobody sees it
+                raise ConnectionError("the connection was closed")
             self._received += part
         taken, self._received = self._received[:length], self._received[length:]
         return taken

@@ -101,7 +101,7 @@ def test_a_resolver_that_raises_fails_alone() -> None:
     """An expectation that cannot be resolved is the evaluation's failure, not the trace's."""
 
     def broken(_: Trajectory) -> Any:
-        raise KeyError("row")  # noqa: EM101 - any error will do
+        raise KeyError("row")
 
     bad = EvaluatorEntry(name="bad", type="test", resolve=broken)
 

@@ -7,8 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from spanscore.service.recent_runs import HeldRuns, RecentRuns
-from spanscore.service.renewed import Renewed
+from spanscore.service.recent_runs import HeldRuns, RecentRuns, Renewed
 
 
 class Versions(RecentRuns):

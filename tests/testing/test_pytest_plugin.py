@@ -40,7 +40,8 @@ PYTEST = "import runpy; runpy.run_module('pytest', run_name='__main__', alter_sy
 def ran() -> Iterator[Ran]:
     """Run tests of an agent, in a fork that has most of what they import, and with no plug-ins but ours and xdist."""
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    with WarmInterpreter("import pytest, runpy, opentelemetry.sdk.trace, spanscore.runs, xdist.plugin") as warm:
+    imports = "import pytest, runpy, opentelemetry.sdk.trace, spanscore.runs.golden_runs, xdist.plugin"
+    with WarmInterpreter(imports) as warm:
 
         def run(directory: Path, tests: str, *options: str) -> subprocess.CompletedProcess[str]:
             (directory / "test_agent.py").write_text(tests)
@@ -203,7 +204,7 @@ def test_unreadable(spanscore_run):
         "the run cannot be evaluated: not recorded: the arguments of 'search' (call 1)",
         "stepz: unknown key; did you mean 'steps'?",
         "there is no evaluator 'tool_call_ordr'; did you mean 'tool_call_order'?",
-        "InputError: test_agent.golden.jsonl:1: not valid JSON",
+        "test_agent.golden.jsonl:1: not valid JSON",
         "only a run of the fixture spanscore_run has a golden run",
     ):
         assert said in told

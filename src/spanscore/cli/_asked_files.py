@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from spanscore import config as configuration
 from spanscore.cli._recordings import problems_of
-from spanscore.cli._run_tools import MOST_BYTES, RunsFound, WantedRuns
+from spanscore.cli._run_tools import MOST_BYTES, RunsFound
 from spanscore.cli._written_files import expecting
 from spanscore.config import parts as wiring
 from spanscore.errors import InputError
@@ -22,9 +22,9 @@ from spanscore.messages.printable import cannot_be_read, encodable
 from spanscore.recordings.files import Recording
 from spanscore.reports.bounded_line import bounded, bounded_line
 from spanscore.reports.json_reports import bare_report, counted_run, identity_of, is_report
-from spanscore.reports.reason_table import CountedRun, ReasonTable
+from spanscore.reports.reason_table import CountedRun, ReasonTable, WantedRuns
 from spanscore.runs import offline
-from spanscore.runs.recorded_conversations import RecordedConversations
+from spanscore.runs.offline import RecordedConversations
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _PROBLEMS: Final = 20
@@ -43,13 +43,6 @@ class _FileRun(NamedTuple):
     def report(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(zlib.decompress(self.packed))
         return found
-
-    def matches(self, asked: WantedRuns) -> bool:
-        return (
-            (asked.agent is None or asked.agent == self.counted.agent)
-            and (asked.trace is None or self.counted.trace_id.startswith(asked.trace))
-            and (asked.reason is None or any(each.text == asked.reason for each in self.counted.reasons))
-        )
 
 
 class FileRuns:
@@ -93,7 +86,7 @@ class FileRuns:
             if state != self._state:
                 self._read()
                 self._state = state
-            matching = [run for run in reversed(self._runs) if run.matches(asked)]
+            matching = [run for run in reversed(self._runs) if asked.fit(run.counted)]
             unknown = sum(run.counted.is_failing and not run.counted.reasons for run in self._runs)
             told = {
                 "runs": self._table.runs,

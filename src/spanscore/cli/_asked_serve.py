@@ -7,11 +7,12 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from spanscore.cli._http_client import http_answer
-from spanscore.cli._run_tools import RunsFound, WantedRuns
+from spanscore.cli._run_tools import RunsFound
 from spanscore.errors import InputError
 from spanscore.messages.printable import printable
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.reports.json_reports import bare_report, is_report
+from spanscore.reports.reason_table import WantedRuns
 
 _LIMIT_S: Final = 30.0
 _OK: Final = 200
@@ -49,15 +50,13 @@ class ServeRuns:
         answer = http_answer(f"{self._url}?{urlencode(query)}", _LIMIT_S, self._headers, taken={400, *_HINTS})
         if answer.status != _OK:
             said = printable(answer.body[:_SHOWN].decode("utf-8", "replace").partition("\n")[0], _SHOWN)
-            message = f"{self._url}: status {answer.status}: {_HINTS.get(answer.status, said)}"
-            raise InputError(message)
+            raise InputError(f"{self._url}: status {answer.status}: {_HINTS.get(answer.status, said)}")
         try:
             told = answer.document()
         except MalformedRequest:
             told = None
         if not _is_answer(told):
-            message = f"{self._url}: the answer is not that of `spanscore serve`: {answer}"
-            raise InputError(message)
+            raise InputError(f"{self._url}: the answer is not that of `spanscore serve`: {answer}")
         runs, reasons = told["runs"], told["reasons"]
         if not self._content:
             runs, reasons = [bare_report(each) for each in runs], [{**each, "errors": []} for each in reasons]

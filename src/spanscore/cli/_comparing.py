@@ -91,8 +91,7 @@ def _opened(arguments: argparse.Namespace, config: Config, stack: ExitStack) -> 
     paths = {form: path for form in _WRITERS if (path := getattr(arguments, form)) is not None}
     inputs = {arguments.base: "the base", arguments.new: "the new version"}
     if STDIN in inputs:
-        message = "- is read once: give the recordings of both versions as files"
-        raise InputError(message)
+        raise InputError("- is read once: give the recordings of both versions as files")
     inputs |= expecting(arguments.config, config.evaluators)
     check_apart(paths, inputs, arguments.formats)
     return {form: stack.enter_context(whole_file(f"--{form}", path)) for form, path in paths.items()}

@@ -26,11 +26,8 @@ _WORDS: Final = {"passed": "Passed", "failed": "Failed", "unchecked": "Checked n
 class HtmlPage:
     """Writes all reports as one page of HTML that makes no requests. The same reports give the same bytes.
 
-    It is written after the last report. The memory for reports is bounded, except for a line of each.
-
-    Args:
-        key: the attribute that names cases.
-        trace_url: the address of a trace elsewhere, as configured.
+    It is written after the last report. The memory for reports is bounded, except for a line of each. Cases are named
+    by the attribute `key`.
     """
 
     def __init__(self, out: TextIO, key: str | None, trace_url: str | None = None) -> None:

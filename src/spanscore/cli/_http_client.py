@@ -56,11 +56,10 @@ class _SameServer(urllib.request.HTTPRedirectHandler):
             InputError: it would go to another scheme, host or port.
         """
         if _server(newurl) != _server(req.full_url):
-            message = (
+            raise InputError(
                 f"{req.full_url}: answers with status {code}, a redirect to {printable(newurl, 200)}. This is another "
                 "server, which is not followed: name it in the command if it is the right one"
             )
-            raise InputError(message)
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
@@ -101,8 +100,7 @@ def http_answer(
     try:
         answer = answers.get(timeout=limit_s)
     except Empty:
-        message = f"{url}: the answer is not complete after {limit_s:g} s"
-        raise InputError(message) from None
+        raise InputError(f"{url}: the answer is not complete after {limit_s:g} s") from None
     if isinstance(answer, Exception):
         raise answer
     return answer
@@ -115,14 +113,12 @@ def _asked(url: str, headers: Mapping[str, str], taken: Container[int]) -> HttpR
             response = urllib.request.build_opener(_SameServer).open(request, timeout=_TIMEOUT_S)
         except urllib.error.HTTPError as error:
             if error.code not in taken:
-                message = f"{url}: answers with status {error.code}{_redirect(error)}"
-                raise InputError(message) from error
+                raise InputError(f"{url}: answers with status {error.code}{_redirect(error)}") from error
             response = error
         with response:
             body: bytes = response.read(MAX_REQUEST_SIZE + 1)
             if len(body) <= MAX_REQUEST_SIZE and (left := response.length):
-                message = f"{url}: the answer is cut short: {len(body):,} of {len(body) + left:,} bytes came"
-                raise InputError(message)
+                raise InputError(f"{url}: the answer is cut short: {len(body):,} of {len(body) + left:,} bytes came")
     except (http.client.InvalidURL, OSError, ValueError, OverflowError) as error:
         message = f"{url}: cannot be asked: {printable(str(getattr(error, 'reason', None) or error), 200)}"
         raise InputError(message) from error
@@ -130,8 +126,7 @@ def _asked(url: str, headers: Mapping[str, str], taken: Container[int]) -> HttpR
         message = f"{url}: its answer is not valid HTTP: {printable(f'{type(error).__name__}: {error}', 200)}"
         raise InputError(message) from error
     if len(body) > MAX_REQUEST_SIZE:
-        message = f"{url}: the answer is larger than {MAX_REQUEST_SIZE >> 20} MiB"
-        raise InputError(message)
+        raise InputError(f"{url}: the answer is larger than {MAX_REQUEST_SIZE >> 20} MiB")
     has_type = "Content-Type" in response.headers  # without one, the standard library takes it for text/plain
     return HttpResponse(response.status, response.headers.get_content_type() if has_type else "", body)
 
@@ -145,6 +140,5 @@ def _redirect(error: urllib.error.HTTPError) -> str:
 def base_url(text: str) -> str:
     """Read the address of a server, for argparse."""
     if not re.match("https?://", text, re.IGNORECASE):
-        message = f"must begin with http:// or https://, not {text!r}"
-        raise argparse.ArgumentTypeError(message)
+        raise argparse.ArgumentTypeError(f"must begin with http:// or https://, not {text!r}")
     return text.rstrip("/")

@@ -26,10 +26,7 @@ class JUnit:
     """Writes all reports as one document.
 
     It is written when all reports are in: JUnit wants the counts first, and a name may be that of a later run, too.
-    What is kept of a report is its text.
-
-    Args:
-        key: the attribute that names cases.
+    What is kept of a report is its text. Cases are named by the attribute `key`.
     """
 
     def __init__(self, out: TextIO, key: str | None) -> None:

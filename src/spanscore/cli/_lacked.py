@@ -50,11 +50,7 @@ class _SkippedRuns:
 class Lacked:
     """Counts the evaluations that were skipped.
 
-    Args:
-        entries: the evaluators over runs.
-        over_conversations: the evaluators over conversations.
-        keys: the attributes that name a conversation.
-        dialects: the names of dialects, by the name of their class.
+    A conversation is named by the attributes `keys`; `dialects` has the names of dialects, by the name of their class.
     """
 
     def __init__(

@@ -7,16 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final, TextIO
 
-from spanscore.cli._reason_texts import (
-    ROWS_SHOWN,
-    counted,
-    headings,
-    headline,
-    more,
-    share,
-    since_when,
-    turn_of,
-)
+from spanscore.cli._reason_texts import ROWS_SHOWN, counted, headings, headline, more, share, since_when, turn_of
 from spanscore.cli._summary import Summary
 from spanscore.messages.printable import printable
 from spanscore.model import Failed, Outcome, Report, Score
@@ -42,8 +33,7 @@ _LONGEST_TEXT: Final = 500
 class Markdown:
     """Writes all reports as Markdown when they are in. The same reports give the same bytes.
 
-    Args:
-        key: the attribute that names cases.
+    Cases are named by the attribute `key`.
     """
 
     def __init__(self, out: TextIO, key: str | None) -> None:

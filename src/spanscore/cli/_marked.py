@@ -20,9 +20,7 @@ def details_of(evaluation: Evaluation) -> Mapping[str, Any]:
 def marked_calls(report: Report, besides: str | None = None) -> dict[int, str]:
     """Return for each such call, by its index, `failed` and the names of the evaluators that it deviates for.
 
-    Args:
-        report: of the run.
-        besides: an evaluator whose own findings are left out.
+    The findings of the evaluator `besides` are left out.
     """
     found = {index: ["failed"] for index, call in enumerate(report.trajectory.calls) if call.error is not None}
     for evaluation in report.evaluations:

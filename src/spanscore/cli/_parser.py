@@ -70,8 +70,7 @@ def number(least: float, most: float, what: str) -> Callable[[str], float]:
         with suppress(ValueError):
             if least <= (value := float(text)) <= most:
                 return value
-        message = f"must be {what}, not {text!r}"
-        raise argparse.ArgumentTypeError(message)
+        raise argparse.ArgumentTypeError(f"must be {what}, not {text!r}")
 
     return read
 
@@ -81,20 +80,14 @@ def path_ending(*suffixes: str) -> Callable[[str], Path]:
 
     def read(text: str) -> Path:
         if not text.lower().endswith(suffixes):
-            message = f"must end in {' or '.join(suffixes)}, not {text!r}"
-            raise argparse.ArgumentTypeError(message)
+            raise argparse.ArgumentTypeError(f"must end in {' or '.join(suffixes)}, not {text!r}")
         return Path(text)
 
     return read
 
 
 def add_header(parser: argparse.ArgumentParser, use: str) -> None:
-    """Add the option `--header`, which can be given several times.
-
-    Args:
-        parser: of the command.
-        use: where the headers go.
-    """
+    """Add the option `--header`, which can be given several times."""
     parser.add_argument("--header", action="append", type=_name_and_value, default=[], metavar="NAME=VALUE", help=use)
 
 
@@ -102,8 +95,7 @@ def _name_and_value(text: str) -> tuple[str, str]:
     """Read `NAME=VALUE`."""
     name, equals, value = text.partition("=")
     if not equals:
-        message = "must be NAME=VALUE"
-        raise argparse.ArgumentTypeError(message)
+        raise argparse.ArgumentTypeError("must be NAME=VALUE")
     return name.strip(), value.strip()
 
 

@@ -42,11 +42,7 @@ def passed_over(recording: Recording) -> list[str]:
 
 
 class ProgressLines:
-    """Progress of a command as lines on standard error, at most one every ten seconds.
-
-    Args:
-        clock: seconds that never run backwards.
-    """
+    """Progress of a command as lines on standard error, at most one every ten seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock: Final = clock
@@ -163,12 +159,8 @@ def named(run: Trajectory) -> str:
 def left_out(lines: Sequence[str], how: str, runs: Sequence[Trajectory]) -> Iterator[str]:
     """Yield lines about runs that are not used; of many the first.
 
-    Traces of other services, and parts of runs, are only counted, on standard error: they may be there.
-
-    Args:
-        lines: one for each.
-        how: what became of those that have no line.
-        runs: all runs.
+    Traces of other services, and parts of runs, are only counted, on standard error: they may be there. `lines` has one
+    for each; `how` says what became of those beyond the first.
     """
     yield from lines[:_RUNS_SHOWN]
     if len(lines) > _RUNS_SHOWN:

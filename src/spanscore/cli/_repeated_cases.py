@@ -32,9 +32,7 @@ class CaseGate(NamedTuple):
 class RepeatedCases:
     """Counts runs by case.
 
-    Args:
-        named: names the cases.
-        min_pass_rate: the least lower end of each case's interval; None if it decides nothing.
+    The lower end of each case's interval must be at least `min_pass_rate`, if that is given.
     """
 
     def __init__(self, named: Cases, min_pass_rate: float | None = None) -> None:

@@ -13,16 +13,7 @@ from rich.text import Text
 
 from spanscore.cli._columns import width_of
 from spanscore.cli._marked import details_of, marked_calls
-from spanscore.cli._reason_texts import (
-    ROWS_SHOWN,
-    headings,
-    headline,
-    more,
-    over_time,
-    share,
-    since_when,
-    turn_of,
-)
+from spanscore.cli._reason_texts import ROWS_SHOWN, headings, headline, more, over_time, share, since_when, turn_of
 from spanscore.cli._repeated_cases import COLUMNS as COLUMNS_OF_CASES
 from spanscore.cli._summary import Summary
 from spanscore.compare.alignment import CONTEXT, Entry
@@ -54,12 +45,8 @@ _MARKS: Final = {"pass": ("✓", "green"), "fail": ("✗", "red"), "not_evaluate
 class Table:
     """Prints all reports when they are in: why runs failed, then runs, then counts.
 
-    A run that passed is a line, one that failed the whole story. Of the runs, only the first are kept.
-
-    Args:
-        out: the output.
-        key: of the attribute that names a run's case.
-        at_once: whether each run is printed when it is added, and why runs failed after all of them.
+    A run that passed is a line, one that failed the whole story. Of the runs, only the first are kept. Cases are named
+    by the attribute `key`. With `at_once`, each run is printed when it is added, and why runs failed after all of them.
     """
 
     def __init__(self, out: TextIO, key: str | None = None, *, at_once: bool = False) -> None:

@@ -75,11 +75,8 @@ class ReasonLines:
 class ResultTable:
     """Writes a row for each evaluation: a file of Parquet, or a stream of Arrow.
 
-    Args:
-        out: takes bytes.
-        config: the name of the configuration in the rows.
-        content: whether explanations may have arguments and results in them.
-        is_stream: whether a stream is written.
+    The rows have the name `config` for the configuration, and arguments and results in explanations only with
+    `content`.
 
     Raises:
         ConfigError: pyarrow is not installed.
@@ -89,8 +86,7 @@ class ResultTable:
         try:
             import pyarrow  # noqa: ICN001, PLC0415 - of an extra, and slow to load
         except ModuleNotFoundError as error:
-            message = "--results needs pyarrow: pip install '.[tables]' in a checkout of spanscore"
-            raise ConfigError(message) from error
+            raise ConfigError("--results needs pyarrow: pip install '.[tables]' in a checkout of spanscore") from error
         from pyarrow.parquet import ParquetWriter  # noqa: PLC0415 - as above
 
         from spanscore.tables.result_rows import RESULTS, ResultRows  # noqa: PLC0415 - as above
@@ -166,11 +162,9 @@ def opened_outputs(
     results: Path | None = arguments.results
     is_stream = results == Path(STDIN)
     if arguments.label is not None and results is None:
-        message = "--label: needs --results, whose rows have it"
-        raise ConfigError(message)
+        raise ConfigError("--label: needs --results, whose rows have it")
     if arguments.label == "":
-        message = "--label: must not be empty"
-        raise ConfigError(message)
+        raise ConfigError("--label: must not be empty")
     if results is not None and not is_stream and results.suffix.lower() != _PARQUET:
         message = f"--results: {str(results)!r} must end in {_PARQUET}, or be {STDIN} for Arrow on standard output"
         raise ConfigError(message)

@@ -17,6 +17,7 @@ from spanscore.messages.nearest import suggestion
 from spanscore.messages.printable import MAX_LABEL_CHARS, encodable, printable
 from spanscore.reports.bounded_line import LEFT_OUT_KEY, bounded
 from spanscore.reports.json_reports import bare_report, reasons_in
+from spanscore.reports.reason_table import WantedRuns
 
 MOST_BYTES: Final = 64 * 1024
 """Of an answer."""
@@ -37,16 +38,6 @@ _TRACE: Final = re.compile(r"[0-9a-f]{4,32}")
 _OF_A_RUN: Final = ("trace_id", "unit", "service", "agent", "test_case", "verdict", "complete", "close_reason")
 
 Limit: TypeAlias = Annotated[int, Interval(ge=1, le=_MOST_RUNS)]
-
-
-class WantedRuns(NamedTuple):
-    """The runs to return: those that fit all that is given."""
-
-    reason: str | None = None
-    agent: str | None = None
-    trace: str | None = None
-    """The beginning of a trace id."""
-    limit: int = 0
 
 
 class RunsFound(NamedTuple):
@@ -77,8 +68,7 @@ class RunSource(Protocol):
 class RunTools:
     """The tools, whose descriptions are for the model that calls them. Each returns JSON of at most 64 KiB.
 
-    Args:
-        source: has the runs, with the content that may be shown.
+    The source has the runs with the content that may be shown.
     """
 
     def __init__(self, source: RunSource) -> None:
@@ -135,13 +125,11 @@ class RunTools:
         """
         asked = trace_id.strip().lower()
         if not _TRACE.fullmatch(asked):
-            message = f"trace_id: must be 4 to 32 hexadecimal digits, not {printable(trace_id)!r}"
-            raise InputError(message)
+            raise InputError(f"trace_id: must be 4 to 32 hexadecimal digits, not {printable(trace_id)!r}")
         runs = self._source.ask(WantedRuns(trace=asked, limit=_MOST_RUNS)).runs
         ids = list(dict.fromkeys(each["trace_id"] for each in runs))
         if not ids:
-            message = f"no run has a trace id that begins with {asked}: call runs for those that there are"
-            raise InputError(message)
+            raise InputError(f"no run has a trace id that begins with {asked}: call runs for those that there are")
         if len(ids) > 1:
             listed = ", ".join(ids[:_IDS_SHOWN])
             message = f"several trace ids begin with {asked}: {listed}{', ...' if len(ids) > _IDS_SHOWN else ''}"
@@ -170,27 +158,22 @@ def check_arguments(tool: Callable[..., str], given: Mapping[str, Any]) -> None:
     for name in given:
         if name not in known:
             near = suggestion(name, known) or f"; there is {', '.join(known)}"
-            message = f"there is no argument {printable(name)!r}{near}"
-            raise InputError(message)
+            raise InputError(f"there is no argument {printable(name)!r}{near}")
     for name, parameter in known.items():
         value = given.get(name, parameter.default)
         if value is parameter.empty:
-            message = f"{name}: must be given"
-            raise InputError(message)
+            raise InputError(f"{name}: must be given")
         if name == "limit" and str(value) not in _LIMITS:
-            message = f"limit: must be a whole number from 1 to {_MOST_RUNS}, not {printable(str(value))}"
-            raise InputError(message)
+            raise InputError(f"limit: must be a whole number from 1 to {_MOST_RUNS}, not {printable(str(value))}")
         if name != "limit" and not isinstance(value, str) and (value is not None or parameter.default is not None):
-            message = f"{name}: must be a text, not {printable(str(value))}"
-            raise InputError(message)
+            raise InputError(f"{name}: must be a text, not {printable(str(value))}")
 
 
 def _need(name: str, wanted: str, known: Iterable[str]) -> None:
     """Raise InputError if a value is not known, unless nothing is."""
     values = dict.fromkeys(known)
     if values and wanted not in values:
-        message = f"{name}: {printable(wanted, MAX_LABEL_CHARS)!r} matches no run; {there_is(wanted, values)}"
-        raise InputError(message)
+        raise InputError(f"{name}: {printable(wanted, MAX_LABEL_CHARS)!r} matches no run; {there_is(wanted, values)}")
 
 
 def _passes(run: Mapping[str, Any]) -> bool:

@@ -27,11 +27,7 @@ _SIMILAR: Final = 0.3
 def add_filters(parser: argparse.ArgumentParser, verb: str, key_use: str, default_key: str = "") -> None:
     """Add the options.
 
-    Args:
-        parser: of the command.
-        verb: what the command does with a run.
-        key_use: which options use `--key`.
-        default_key: the key that is tried before the usual ones.
+    The help says what the command does with a run (`verb`), which options use `--key`, and which key is tried first.
     """
     group = parser.add_argument_group("filters", "All other runs are left out. Each can be given several times.")
     group.add_argument(
@@ -215,9 +211,7 @@ class _Filter:
 def there_is(wanted: str, known: Collection[str]) -> str:
     """Return which values there are, for a message about one that no run has: the first ones, or those that are near.
 
-    Args:
-        wanted: the value that was asked for.
-        known: the values of the runs, at least one.
+    At least one value is known.
     """
     shown = nearest(wanted, known, _SHOWN) or list(known)[:_SHOWN]
     others = len(known) - len(shown)
@@ -230,6 +224,5 @@ def there_is(wanted: str, known: Collection[str]) -> str:
 
 def _trace(text: str) -> str:
     if not _TRACE.fullmatch(text.lower()):
-        message = f"must be 4 to 32 hexadecimal digits, not {text!r}"
-        raise argparse.ArgumentTypeError(message)
+        raise argparse.ArgumentTypeError(f"must be 4 to 32 hexadecimal digits, not {text!r}")
     return text.lower()

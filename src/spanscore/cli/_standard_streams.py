@@ -39,10 +39,8 @@ def output_to(path: Path, *, errors: str) -> TextIO:
 def outlive_readers(*names: str) -> None:
     """Survive readers of this process's standard streams that leave; a closed stream becomes an empty one.
 
-    A stream that was replaced, as pytest does, is left alone.
-
-    Args:
-        names: the output streams whose readers may leave: `stdout`, `stderr`.
+    A stream that was replaced, as pytest does, is left alone. The names are of the output streams whose readers may
+    leave: `stdout`, `stderr`.
     """
     for name in ("stdin", "stdout", "stderr"):
         stream = getattr(sys, name)

@@ -31,12 +31,10 @@ def check_apart(paths: Mapping[str, Path], inputs: Mapping[str, str], shown: Col
     for name, path in paths.items():
         if path == Path(STDIN):
             hint = f"; standard output has that form with --format {name}" if name in shown else ""
-            message = f"--{name}: must be a file{hint}"
-            raise ConfigError(message)
+            raise ConfigError(f"--{name}: must be a file{hint}")
         other = taken.setdefault(path.resolve(), f"--{name}")
         if other != f"--{name}":
-            message = f"--{name}: {str(path)!r} is {other}, too"
-            raise ConfigError(message)
+            raise ConfigError(f"--{name}: {str(path)!r} is {other}, too")
         directory = next((each for each in path.resolve().parents if each in taken), None)
         if directory is not None and is_recording(path.name):
             message = f"--{name}: {str(path)!r} would be read as a part of {taken[directory]}; name another directory"
@@ -52,8 +50,7 @@ def replace_text(path: Path, text: str) -> None:
     try:
         write_text(path, text)
     except OSError as error:
-        message = f"cannot write {path}: {error.strerror}"
-        raise InputError(message) from error
+        raise InputError(f"cannot write {path}: {error.strerror}") from error
 
 
 def expecting(config: Path | None, entries: Iterable[EvaluatorEntry]) -> dict[str, str]:
@@ -66,9 +63,7 @@ def expecting(config: Path | None, entries: Iterable[EvaluatorEntry]) -> dict[st
 def whole_file(option: str, path: Path) -> Iterator[TextIO]:
     """Open a file that replaces the file at `path` when it is complete, and not before.
 
-    Args:
-        option: the option of the file, for messages.
-        path: the path of the file.
+    Messages name the option.
 
     Raises:
         ConfigError: it cannot be written; raised before any write.
@@ -79,6 +74,5 @@ def whole_file(option: str, path: Path) -> Iterator[TextIO]:
             opened = partial(output_to, errors="backslashreplace")
             out = stack.enter_context(replacing(path, opened))
         except OSError as error:
-            message = f"{option}: cannot write {str(path)!r}: {error.strerror}"
-            raise ConfigError(message) from error
+            raise ConfigError(f"{option}: cannot write {str(path)!r}: {error.strerror}") from error
         yield out

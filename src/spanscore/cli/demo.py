@@ -18,6 +18,7 @@ from spanscore.cli._report_table import Table
 from spanscore.cli._summary import Summary
 from spanscore.cli.demo_agent.agent import CASES, CUSTOMERS, TRACES_OF_CUSTOMERS
 from spanscore.config import Config
+from spanscore.contracts.immediate import Immediate
 from spanscore.model import Report
 
 _FREE_PORTS: Final = """
@@ -59,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     return asyncio.run(_demo(keep=arguments.keep))
 
 
-class _Screen:
+class _Screen(Immediate):
     """Prints each report at once until `complete` is set: after all runs, and the conversation that fails."""
 
     def __init__(self, config: Config) -> None:
@@ -75,12 +76,6 @@ class _Screen:
         sys.stdout.flush()
         if self.summary.why.conversations and self.summary.why.runs >= _RUNS:
             self.complete.set()
-
-    def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits
-        return True
-
-    def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits
-        return True
 
 
 async def _demo(*, keep: bool) -> int:

@@ -51,10 +51,6 @@ def define(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, *, limit_s: float = _LIMIT_S) -> int:
     """Fetch the traces and return the exit status.
 
-    Args:
-        arguments: of the command.
-        limit_s: how long the server may take for an answer from start to end.
-
     Raises:
         InputError: the server cannot be asked, is no Jaeger or Tempo, or answers something else.
     """
@@ -126,8 +122,7 @@ def _check_asked(url: str, trace: str, body: bytes) -> None:
     except MalformedRequest as error:
         raise _no_trace(url, str(error)) from error
     if other is not None:
-        message = f"{url}: answers with trace {other.hex()}, which is not the one asked for"
-        raise InputError(message)
+        raise InputError(f"{url}: answers with trace {other.hex()}, which is not the one asked for")
 
 
 def _no_trace(url: str, why: str) -> InputError:
@@ -136,6 +131,5 @@ def _no_trace(url: str, why: str) -> InputError:
 
 def _trace(text: str) -> str:
     if not _TRACE.fullmatch(text):
-        message = f"must be 16 to 32 hexadecimal digits, not {text!r}"
-        raise argparse.ArgumentTypeError(message)
+        raise argparse.ArgumentTypeError(f"must be 16 to 32 hexadecimal digits, not {text!r}")
     return text.lower()

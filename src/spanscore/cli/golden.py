@@ -19,7 +19,7 @@ from spanscore.messages.plural import plural
 from spanscore.model import NOT_RECORDED, Trajectory
 from spanscore.reports.cases import CASE_KEYS, Cases, case_of
 from spanscore.runs import offline
-from spanscore.runs.golden_rows import Row, golden_rows, updated
+from spanscore.runs.golden_rows import Row, golden_rows, known_rows, updated
 from spanscore.trajectories.masked import has_mark
 
 
@@ -54,12 +54,11 @@ def define(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the dataset and return the exit status."""
     check_apart({"output": arguments.output}, dict.fromkeys(arguments.files, "the input"), ())
-    known = list(_known(arguments.output)) if arguments.update else []
+    known = known_rows(arguments.output) if arguments.update else []
     if arguments.output.exists() and not arguments.update:
-        message = (
+        raise InputError(
             f"{arguments.output} is there: --update replaces the rows of the cases recorded here, and keeps others"
         )
-        raise InputError(message)
     config = reading_configured(arguments)
     with reading(arguments.files, wiring.wanted(config).log_names) as recording:
         pipeline = wiring.pipeline(config)
@@ -137,20 +136,3 @@ def _tell(path: Path, key: str, rows: list[Row], kept: int, health: str) -> None
     print(f"{path}: {plural(len(rows), 'case')}{ways}, by {key}{others}")
     expected = f"expected_from: {{dataset: {path}, key: {key}}}"
     print(f"  evaluators: {{golden: {{type: expected_trajectory, other_calls: forbid, {expected}}}{health}}}")
-
-
-def _known(path: Path) -> Iterator[Row]:
-    if not path.is_file():  # a pipe has no rows, and would be waited for
-        return
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            message = f"{path}:{number}: is not JSON: {error}"
-            raise InputError(message) from error
-        if not isinstance(row, dict):
-            message = f"{path}:{number}: a row must be a mapping"
-            raise InputError(message)
-        yield row

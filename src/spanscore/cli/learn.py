@@ -84,8 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the configuration and return the exit status."""
     _may_be_written(arguments.output)
     if arguments.key and arguments.by != "case":
-        message = "--key names the attribute of a case: it needs --by case"
-        raise InputError(message)
+        raise InputError("--key names the attribute of a case: it needs --by case")
     config = reading_configured(arguments)
     lines = ProgressLines()
     with reading(arguments.files, wiring.wanted(config).log_names, lines=lines) as recording:
@@ -243,8 +242,6 @@ def _may_be_written(path: Path) -> None:
         text = ""
     first, _, rest = text.partition("\n")
     if not first.startswith(_BEGINNING):
-        message = f"{path} is there, and was not learned: it is not replaced"
-        raise InputError(message)
+        raise InputError(f"{path} is there, and was not learned: it is not replaced")
     if _signed(f"{first.rpartition(' [')[0]}\n{rest}") != text:
-        message = f"{path} was edited since it was learned: it is not replaced; name another file"
-        raise InputError(message)
+        raise InputError(f"{path} was edited since it was learned: it is not replaced; name another file")

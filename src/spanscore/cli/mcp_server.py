@@ -111,16 +111,12 @@ def _source(arguments: argparse.Namespace) -> RunSource:
     content = not arguments.no_content
     if any(_ADDRESS.match(each) for each in sources):
         if len(sources) > 1 or arguments.config is not None:
-            message = "an address of `spanscore serve` is named alone, without files and --config"
-            raise InputError(message)
+            raise InputError("an address of `spanscore serve` is named alone, without files and --config")
         return ServeRuns(base_url(sources[0]), dict(arguments.header), content=content)
     if STDIN in sources:
-        message = f"{STDIN}: standard input belongs to the client: name files"
-        raise InputError(message)
+        raise InputError(f"{STDIN}: standard input belongs to the client: name files")
     if arguments.header:
-        message = "--header is for the address of a running `spanscore serve`"
-        raise InputError(message)
+        raise InputError("--header is for the address of a running `spanscore serve`")
     if arguments.config is not None and all(map(are_results, sources)):
-        message = "--config is for recordings: results are scored already"
-        raise InputError(message)
+        raise InputError("--config is for recordings: results are scored already")
     return FileRuns(sources, arguments.config, content=content)

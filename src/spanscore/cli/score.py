@@ -22,7 +22,7 @@ from spanscore.config import parts as wiring
 from spanscore.dialects.custom import Custom
 from spanscore.reports.cases import CONVERSATION, Cases, told_of_turns
 from spanscore.runs import offline
-from spanscore.runs.recorded_conversations import RecordedConversations
+from spanscore.runs.offline import RecordedConversations
 
 _RATIO: Final = number(0.0, 1.0, "a number from 0 to 1")
 

@@ -111,8 +111,7 @@ def _recorded(recording: Recording, id_key: bytes | None) -> Iterator[_Recorded]
     """
     for document in recording.documents():
         if document.is_flagless:
-            message = "tables cannot be sent: they hold no requests of OTLP"
-            raise InputError(message)
+            raise InputError("tables cannot be sent: they hold no requests of OTLP")
         for decoded, source in zip(document.requests, document.sources, strict=True):
             signal: Signal = "logs" if isinstance(source, Logs) else "traces"
             if items := len(decoded.spans) + decoded.unread:

@@ -19,8 +19,7 @@ from spanscore.emitters.alarm_event import alarm_sentence, time_of
 from spanscore.errors import ConfigError
 from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
-from spanscore.reports.json_reports import identity_of
-from spanscore.reports.report_of_json import report_of_json
+from spanscore.reports.json_reports import identity_of, report_of_json
 from spanscore.runs import offline
 from spanscore.runs.watched_runs import LEAST_ALLOWED, SUGGESTED, Suggestion, WatchedRuns, WatchedSeries
 from spanscore.scoring.monitors.judged import absent_sentence
@@ -59,8 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Replay the runs, and return the exit status."""
     config = configuration.load(arguments.config).for_files()
     if not config.monitors:
-        message = f"{config.source}: has no monitors; there is nothing to watch with"
-        raise ConfigError(message)
+        raise ConfigError(f"{config.source}: has no monitors; there is nothing to watch with")
     watched, seen = WatchedRuns(config.monitors), set[Any]()
     results = [path for path in arguments.files if are_results(path)]
     problems = [*_add_results(results, watched, seen)]

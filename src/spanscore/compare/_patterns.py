@@ -21,8 +21,7 @@ def compiled(pattern: str) -> Any:
         return re2.compile(pattern, options)
     except re2.error as error:
         reason = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else error
-        message = f"the pattern {pattern!r} is not one of RE2: {reason}"
-        raise ValueError(message) from error
+        raise ValueError(f"the pattern {pattern!r} is not one of RE2: {reason}") from error
 
 
 def is_found(pattern: str, text: str) -> bool:

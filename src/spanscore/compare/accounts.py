@@ -43,13 +43,9 @@ def scored(
 ) -> Score:
     """Return a score whose explanation is a sentence with the numbers and the first deviations in words.
 
-    Args:
-        value: as in Score.
-        passed: as in Score.
-        account: returns the reasons of the value; called on first use of the explanation, when it must not fail.
-        at_once: call it now, where it may find that it is too much work, as what matchers find different counts as
-            theirs, or where it needs much that can be let go of then.
-        mended_by: as in Score.
+    `account` returns the reasons of the value. It is called on first use of the explanation, when it must not fail;
+    with `at_once` now, where it may find that it is too much work, as what matchers find different counts as theirs, or
+    where it needs much that can be let go of then. The other arguments are those of `Score`.
     """
     if at_once:
         made = account()
@@ -81,12 +77,10 @@ def _words(account: Account) -> Words:
 def _explanation(account: Account, *, content: bool) -> str:
     deviations = account.deviations
     names = told_apart({deviation.tool for deviation in deviations})
-    words = [_named_apart(deviation, names).words(content=content) for deviation in deviations[:_TOLD]]
+    shown = (
+        replace(each, tool=names[each.tool]) if each.tool in names else each for each in deviations[:_TOLD]
+    )  # names that look alike are told apart
+    words = [each.words(content=content) for each in shown]
     if len(deviations) > _TOLD:
         words.append(f"{len(deviations) - _TOLD} more")
     return f"{account.summary} {'; '.join(words)}. {account.formula}".rstrip()
-
-
-def _named_apart(deviation: Deviation, names: Mapping[str, str]) -> Deviation:
-    """Return a deviation whose tool is written so that it is told from others that look like it."""
-    return replace(deviation, tool=names[deviation.tool]) if deviation.tool in names else deviation

@@ -33,12 +33,7 @@ AS_EXPECTED: Final = frozenset({"ok", "ignored", "folded"})
 
 
 class Shortened(list[_T], Generic[_T]):
-    """A shortened list in an evaluator's details; `whole` returns the complete list.
-
-    Args:
-        listed: the shortened list.
-        whole: returns the complete list; called when it is shown.
-    """
+    """A shortened list in an evaluator's details; `whole` returns the complete list."""
 
     def __init__(self, listed: Iterable[_T], whole: Callable[[], Sequence[_T]]) -> None:
         super().__init__(listed)
@@ -65,10 +60,7 @@ class Aligned(NamedTuple):
 def by_position(expected: Sequence[str], actual: Sequence[str], fits: Callable[[int], bool]) -> list[Aligned]:
     """Align the calls position by position.
 
-    Args:
-        expected: names.
-        actual: names.
-        fits: whether the calls at a position match; asked only where their names do.
+    Where the names are equal, `fits` returns whether the calls at a position match.
     """
     shared = min(len(expected), len(actual))
     statuses: list[Status] = [
@@ -118,11 +110,7 @@ def entries(
 ) -> list[Entry]:
     """Return an alignment as JSON; if it is too long, folded, and then cut: `whole` returns all of it.
 
-    Args:
-        aligned: the alignment.
-        expected: the names of the expected calls.
-        actual: the names of the calls that were made, as they are compared.
-        calls: these calls.
+    The names are those by which calls are compared: `expected` of the expected calls, `actual` of `calls`.
     """
 
     def entry(pair: Aligned) -> Entry:
@@ -155,9 +143,7 @@ def entries(
 def folded(listed: Sequence[Entry], marked: Container[int] = ()) -> list[Entry]:
     """Return the deviating entries with two calls around each, and counts in place of the others.
 
-    Args:
-        listed: an alignment.
-        marked: the indexes of calls that are always shown.
+    Calls whose index is marked are always shown.
     """
     found: list[Entry] = []
     for run in _runs([entry["status"] not in AS_EXPECTED or entry.get("call") in marked for entry in listed]):

@@ -67,8 +67,7 @@ class ArgumentComparison:
         if whole is None or not self.looks_at_arguments:
             return value, None
         if self.only is not None and not isinstance(whole, Keys):
-            message = f"{path}: one matcher for all arguments cannot be compared at some paths only"
-            raise ValueError(message)
+            raise ValueError(f"{path}: one matcher for all arguments cannot be compared at some paths only")
         counts = {"missing": self.mode != "subset", "extra": self.mode != "superset"} if self.only is None else {}
         return value, matcher(self.compared(expected), path, normalise=normalise, **counts)
 

@@ -17,11 +17,7 @@ def maximum_matching(
     """Return a largest matching of left symbols with right symbols that fit them, ordered by the right side.
 
     Equal symbols are interchangeable, so this searches a flow between distinct symbols: repeated calls cost nothing.
-
-    Args:
-        left: symbols.
-        right: symbols.
-        partners: the right symbols that fit a left symbol, preferred ones first.
+    For each left symbol, `partners` has the right ones that fit it, preferred ones first.
     """
     sources, targets = positions(left), positions(right)
     node_of = {symbol: node for node, symbol in enumerate(targets)}

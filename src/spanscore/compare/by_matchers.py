@@ -64,9 +64,7 @@ def differing(
 class Untaken:
     """The calls of a run that no expected one has taken, where each takes the first of its tool that fits.
 
-    Args:
-        names: of the calls.
-        taken: calls that are taken otherwise.
+    The calls in `taken` are taken otherwise.
     """
 
     def __init__(self, names: Sequence[str], taken: Container[int] = frozenset()) -> None:

@@ -91,11 +91,8 @@ class Difference(NamedTuple):
 def differences(expected: Any, actual: Any, *, missing: bool = True, extra: bool = True) -> list[Difference]:
     """Return where two JSON values differ, in the order of the expected one, and at most the first 20.
 
-    Args:
-        expected: a value; of a call without arguments an empty object.
-        actual: another.
-        missing: whether top-level keys that only the expected value has count.
-        extra: whether top-level keys that only the actual value has count.
+    The value of a call without arguments is an empty object. `missing` says whether top-level keys count that only the
+    expected value has, `extra` whether keys count that only the actual one has.
     """
     expected, actual = ({} if value is NOT_RECORDED else value for value in (expected, actual))
     if isinstance(expected, dict) and isinstance(actual, dict):

@@ -19,9 +19,7 @@ class TooMuchWorkError(Exception):
 class Effort:
     """The work that one evaluation may still do.
 
-    Args:
-        most: the limit, in any unit.
-        message: the message of the error beyond it; `{}` is replaced by `most`.
+    Beyond the limit `most`, in any unit, the error has `message`, with the limit in place of `{}`.
     """
 
     def __init__(

@@ -43,12 +43,7 @@ def numbered(names: Iterable[str]) -> Iterator[str]:
 
 
 class UnrecordedError(Exception):
-    """A trajectory has not recorded enough to be scored. The message is the reason to skip it.
-
-    Args:
-        message: the reason.
-        lacks: what is not recorded.
-    """
+    """A trajectory has not recorded enough to be scored. The message is the reason to skip it."""
 
     def __init__(self, message: str, *lacks: Lack) -> None:
         super().__init__(message)

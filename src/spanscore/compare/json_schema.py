@@ -51,8 +51,7 @@ class UncheckableError(Exception):
 class Schema:
     """A schema that is ready to check values.
 
-    Args:
-        schema: a schema of draft 2020-12, unless its `$schema` names another.
+    Its draft is 2020-12, unless its `$schema` names another.
 
     Raises:
         ValueError: it is no JSON Schema, or not one that can be used here; the message has the reason.
@@ -64,36 +63,29 @@ class Schema:
         try:
             draft.check_schema(schema, format_checker=None)  # formats are checked by Python's regular expressions
         except SchemaError as error:
-            message = f"not a JSON Schema: {error.message} at {_pointer(error.absolute_path)}"
-            raise ValueError(message) from error
+            raise ValueError(f"not a JSON Schema: {error.message} at {_pointer(error.absolute_path)}") from error
         except RecursionError as error:
-            message = "the schema is nested too deeply"
-            raise ValueError(message) from error
+            raise ValueError("the schema is nested too deeply") from error
         _refuse_unusable(schema, parts)
         self._validator = _bounded(draft)(schema, registry=Registry())
         self._named = frozenset(name for part in parts for name in _names(part, "properties"))
         try:
             self.problems({}, SchemaWork())
         except UncheckableError as error:
-            message = f"the schema cannot be used: {error}"
-            raise ValueError(message) from error
+            raise ValueError(f"the schema cannot be used: {error}") from error
 
     def problems(self, value: JSON, work: SchemaWork) -> list[Difference]:
         """Return the first few problems of a value; empty if it is valid.
 
         The expected part of a problem is the broken rule, without the value: scores are sent to places where arguments
-        may not be. The known path has `*` for each key that the schema does not name: it may come from a user.
-
-        Args:
-            value: the value to check.
-            work: the work that this check, and others that share it, may use.
+        may not be. The known path has `*` for each key that the schema does not name: it may come from a user. Other
+        checks may share `work`.
 
         Raises:
             UncheckableError: the check exceeds the limits.
         """
         if _depth(value) > MAX_DEPTH:
-            message = f"nested more than {MAX_DEPTH} levels deep"
-            raise UncheckableError(message)
+            raise UncheckableError(f"nested more than {MAX_DEPTH} levels deep")
         own = SchemaWork(min(work.left, MAX_WORK))
         granted = own.left
         token = _work.set(own)
@@ -102,8 +94,7 @@ class Schema:
         except (RecursionError, Unresolvable) as error:
             raise UncheckableError(_ENDLESS) from error
         except (ArithmeticError, ValueError) as error:  # Python writes no integer of more than 4,300 digits
-            message = "a number is too large"
-            raise UncheckableError(message) from error
+            raise UncheckableError("a number is too large") from error
         finally:
             _work.reset(token)
             work.left -= granted - own.left
@@ -154,8 +145,7 @@ def _refuse_unusable(schema: Any, parts: Iterable[dict[str, Any]]) -> None:
         for keyword in _REFERENCES & part.keys():
             _refuse_unresolvable(schema, part[keyword])
     if keywords & _UNEVALUATED and keywords & {"patternProperties", *_REFERENCES}:
-        message = f"{min(keywords & _UNEVALUATED)} cannot be used together with references or patternProperties"
-        raise ValueError(message)
+        raise ValueError(f"{min(keywords & _UNEVALUATED)} cannot be used together with references or patternProperties")
 
 
 def _parts(schema: JSON) -> Iterator[dict[str, Any]]:
@@ -166,15 +156,13 @@ def _parts(schema: JSON) -> Iterator[dict[str, Any]]:
             return
         part, depth = pending.pop()
         if depth > MAX_DEPTH:
-            message = f"a schema must not be nested more than {MAX_DEPTH} levels deep"
-            raise ValueError(message)
+            raise ValueError(f"a schema must not be nested more than {MAX_DEPTH} levels deep")
         if isinstance(part, dict):
             yield part
             pending += ((value, depth + 1) for key, value in part.items() if key not in _DATA)
         elif isinstance(part, list):
             pending += ((value, depth + 1) for value in part)
-    message = f"a schema must not have more than {MAX_PARTS} parts"
-    raise ValueError(message)
+    raise ValueError(f"a schema must not have more than {MAX_PARTS} parts")
 
 
 def _refuse_unresolvable(schema: Any, reference: Any) -> None:
@@ -186,8 +174,7 @@ def _refuse_unresolvable(schema: Any, reference: Any) -> None:
     try:
         Registry().resolver_with_root(DRAFT202012.create_resource(schema)).lookup(reference)
     except Unresolvable as error:
-        message = f"the reference {reference!r} leads nowhere"
-        raise ValueError(message) from error
+        raise ValueError(f"the reference {reference!r} leads nowhere") from error
 
 
 @lru_cache(maxsize=16)
@@ -207,8 +194,7 @@ def _counted(keyword: _Keyword) -> _Keyword:
     def check(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
         work = _work.get()
         if not work.left:
-            message = "too much work"
-            raise UncheckableError(message)
+            raise UncheckableError("too much work")
         if work.nested >= _MAX_NESTED:
             raise UncheckableError(_ENDLESS)
         work.left -= 1

@@ -59,10 +59,8 @@ def cycles(symbols: Sequence[Hashable], longest: int, times: int) -> Iterator[Lo
 class Alike:
     """Groups arguments that are nearly the same: each with the first before it that it is like.
 
-    Two are alike by the share of pieces of three characters that their JSON texts have in common.
-
-    Args:
-        least: the share that is needed.
+    Two are alike by the share of pieces of three characters that their JSON texts have in common. That share must be at
+    least `least`.
     """
 
     def __init__(self, least: float) -> None:

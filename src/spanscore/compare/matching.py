@@ -114,18 +114,12 @@ def member_keys(value: Recorded) -> frozenset[Hashable]:
 
 
 def common_subsequence(
-    left: Sequence[Hashable],
-    right: Sequence[Hashable],
-    partners: Mapping[Hashable, Collection[Hashable]] | None = None,
+    left: Sequence[Hashable], right: Sequence[Hashable], partners: Mapping[Hashable, Collection[Hashable]] | None = None
 ) -> Pairs:
     """Return the positions of a longest common subsequence, in order.
 
-    Bit-parallel over the right side: 10,000 by 10,000 symbols take some ten milliseconds and megabytes.
-
-    Args:
-        left: symbols.
-        right: symbols.
-        partners: the right symbols that fit a left symbol; without it, the equal ones.
+    Bit-parallel over the right side: 10,000 by 10,000 symbols take some ten milliseconds and megabytes. Without
+    `partners`, which has the right symbols that fit a left symbol, only equal ones fit.
     """
     fitting = None if partners is None else {symbol: frozenset(others) for symbol, others in partners.items()}
     start, end = 0, 0

@@ -44,12 +44,9 @@ def sanitized(name: str) -> str:
 def canonical(name: str, namespaces: Namespaces = "strip") -> str:
     """Return the name in snake_case, without prefixes and namespaces of frameworks and protocols.
 
-    `WebSearch`, `web-search`, `mcp__travel__web_search` and `execute_tool web_search` all become `web_search`.
-
-    Args:
-        name: as recorded.
-        namespaces: `strip` keeps the last segment of `travel.web_search`; `keep` drops only well-known roots such as
-            `functions.`, and returns the other segments joined by dots.
+    `WebSearch`, `web-search`, `mcp__travel__web_search` and `execute_tool web_search` all become `web_search`. Of
+    `travel.web_search`, `strip` keeps the last segment; `keep` drops only well-known roots such as `functions.`, and
+    returns the other segments joined by dots.
     """
     read = _cached_canonical if len(name) <= _CACHED_LENGTH else _canonical
     return read(name, namespaces)

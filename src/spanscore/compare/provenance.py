@@ -63,8 +63,7 @@ class Sources:
             for text in found:
                 self._whole.setdefault(text, number)
         if sum(map(len, joined)) > LONGEST:
-            message = f"the texts to look through have more than {LONGEST} characters"
-            raise TooMuchWorkError(message)
+            raise TooMuchWorkError(f"the texts to look through have more than {LONGEST} characters")
         self._exact: Final = _JoinedText.of(joined)
         self._folded: Final = _JoinedText.of([text.casefold() for text in joined])
         self._seen: Final[dict[tuple[type, Leaf], tuple[int, int]]] = {}

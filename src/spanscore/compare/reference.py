@@ -42,12 +42,7 @@ class ComparableCall(NamedTuple):
     ) -> ComparableCall:
         """Prepare arguments that may have matchers.
 
-        Args:
-            name: the name of the tool.
-            expected: the arguments.
-            path: their place, for messages.
-            normalise: normalises names of tools.
-            extra: whether unexpected arguments count for the matcher.
+        `extra` says whether unexpected arguments count for the matcher; messages name the path.
 
         Raises:
             ValueError: a matcher is wrong. The message begins with its path.
@@ -73,12 +68,7 @@ class ComparableCall(NamedTuple):
 
 
 class Reference:
-    """The expected calls, each identified by a number: the position of the first that is equal.
-
-    Args:
-        wanted: the expected calls, in order.
-        key: the key of arguments; equal keys are equal arguments.
-    """
+    """The expected calls, each identified by a number: the position of the first that is equal."""
 
     def __init__(self, wanted: Sequence[ComparableCall], key: Key) -> None:
         self._wanted: Final = tuple(wanted)

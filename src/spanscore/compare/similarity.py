@@ -28,11 +28,8 @@ def similarity_of(members: Members, reference: Members) -> float:
 class SimilarArguments:
     """The reference arguments of one tool, prepared so that the calls of a run take them, one after the other.
 
-    The similarity to a reference is the share of its members that are present; extra members do not matter.
-
-    Args:
-        references: the members of each, in order.
-        least: the least similarity that fits.
+    The similarity to a reference is the share of its members that are present; extra members do not matter. A call fits
+    a reference of at least the similarity `least`.
     """
 
     def __init__(self, references: Sequence[Members], least: float) -> None:

@@ -1,7 +1,8 @@
 """A configuration file into checked parts. No other package reads YAML or uses pydantic."""
 
-from spanscore.config._config import Config, default, load, loads
+from spanscore.config._config import Config
 from spanscore.config._describe import Description, Parameter, describe
+from spanscore.config._loading import default, load, loads
 from spanscore.config._parameters import build_evaluator
 from spanscore.config._reference_yaml import reference
 from spanscore.config._schema import json_schema

@@ -4,36 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from spanscore.collect.settings import TraceSettings
-from spanscore.config._check import check
-from spanscore.config._cross_checks import cross_problems
-from spanscore.config._dialects_section import DIALECTS, build_dialects
-from spanscore.config._entries import build_entries
-from spanscore.config._models import construct, given
-from spanscore.config._nodes import Node, Place, Problem, dotted
+from spanscore.config._nodes import Node, Problem, dotted, one_error
 from spanscore.config._nodes import Path as KeyPath
-from spanscore.config._plugged import document_for
-from spanscore.config._problems import first_causes, one_error
-from spanscore.config._sections import (
-    DEFAULT_EVALUATORS,
-    Annotate,
-    Content,
-    Dialects,
-    Document,
-    Metrics,
-    Page,
-    Telemetry,
-)
-from spanscore.config._yaml import MAX_BYTES, place_in, read
+from spanscore.config._sections import Annotate, Content, Metrics, Page, Telemetry
 from spanscore.contracts import Dialect
-from spanscore.contracts.settings import Secret
-from spanscore.errors import ConfigError
 from spanscore.scoring.conversations.settings import ConversationSettings
 from spanscore.scoring.keep.settings import KeepSettings
 from spanscore.scoring.monitors.settings import MonitorSettings
@@ -50,7 +30,6 @@ _KEEP_NEEDS: Final = (
 _TURNS_SHARE: Final = 8
 _SCORED_BY: Final = ("evaluators", "dialects", "traces", "conversations")
 """The sections that scores depend on."""
-_LIBRDKAFKA: Final[KeyPath] = ("receivers", "kafka", "settings")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,8 +102,7 @@ class Config:
     def page_runs(self, *, is_loopback: bool) -> int:
         """Return how many runs the page shows; 0 where there is none.
 
-        Args:
-            is_loopback: whether only this machine can reach its port.
+        `is_loopback` says whether only this machine can reach its port.
         """
         return self.page.runs if is_loopback or "page.runs" in self.given else 0
 
@@ -164,8 +142,7 @@ class Config:
     def for_files(self, *, tool_content: bool = True) -> Config:
         """Return the configuration for recorded spans: what would listen, send or keep is left out.
 
-        Args:
-            tool_content: whether arguments and results may be shown: the file is the user's own.
+        Arguments and results may be shown by default, as the file is the user's own.
         """
         return replace(
             self,
@@ -179,10 +156,11 @@ class Config:
 
     def doubts(self) -> Iterator[str]:
         """Yield a warning for each thing that is no mistake, but hardly meant."""
+        from spanscore.config._server_files import exposed_secrets  # noqa: PLC0415 - as above
         from spanscore.receivers.otlp import OtlpReceiver  # noqa: PLC0415 - as above
         from spanscore.storage.room import Room  # noqa: PLC0415 - as above
 
-        yield from self._exposed_secrets()
+        yield from exposed_secrets(self.file, self.root, self.receivers, self.exporters, self.page)
         if "page.runs" in self.given and self.page.runs and "prometheus" not in self.exporters:
             yield f"{self.source}: page has no effect: exporters.prometheus is not listed, and the page is on its port"
         if {"traces.pause_wait", "traces.pause_bytes"} & self.given and self.traces.late_spans == "ignore":
@@ -214,135 +192,3 @@ class Config:
         """Return a section with defaults for what is not in the file."""
         changes = {key: each for key, each in defaults.items() if f"{at}.{key.removesuffix('_s')}" not in self.given}
         return replace(section, **changes)
-
-    def _exposed_secrets(self) -> Iterator[str]:
-        from spanscore.config._server_files import is_readable_by_all, secret_files  # noqa: PLC0415 - as above
-
-        inline = ", ".join(self._inline_secrets())
-        if inline and self.file is not None and is_readable_by_all(self.file):
-            yield _readable(self.file, f"holds {inline}, and")
-        for at, file in secret_files(self.receivers.get("otlp"), self.page):
-            if is_readable_by_all(file):
-                yield _readable(file, f"({dotted(at)})")
-
-    def _inline_secrets(self) -> Iterator[str]:
-        """Yield the keys whose secrets stand in the file itself, and not in variables of the environment."""
-        from spanscore.config._server_files import parts  # noqa: PLC0415 - as above
-
-        for at, part in (*parts(self.receivers, ("receivers",)), *parts(self.exporters, ("exporters",))):
-            # Of the settings of librdkafka only some are secret.
-            is_secret = at[:3] != _LIBRDKAFKA or any(word in str(at[-1]) for word in ("password", "secret", ".pem"))
-            if isinstance(part, Secret) and is_secret and part.reveal() and self.root.find(at).written is None:
-                yield dotted(at)
-
-
-def load(path: str | os.PathLike[str]) -> Config:
-    """Read a configuration file.
-
-    Raises:
-        ConfigError: it cannot be read, or anything in it is wrong; the message has a line for every error.
-    """
-    path = Path(path)
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:  # a path with a NUL character is a ValueError
-        message = f"{path}: cannot be read: {getattr(error, 'strerror', error)}"
-        raise ConfigError(message) from error
-    if len(content) > MAX_BYTES:
-        message = f"{path}: must not be larger than {MAX_BYTES >> 20} MiB"
-        raise ConfigError(message)
-    try:
-        text = content.decode()
-    except UnicodeDecodeError as error:
-        before = content[: error.start].decode()
-        place = place_in(before, len(before))
-        message = f"{path}:{place.line}:{place.column}: must be UTF-8, but has the byte 0x{content[error.start]:02x}"
-        raise ConfigError(message) from None
-    return replace(loads(text, str(path), path.parent), file=path)
-
-
-def loads(text: str, source: str, directory: Path, environment: Mapping[str, str] = os.environ) -> Config:
-    """Read a configuration from text.
-
-    Args:
-        text: YAML.
-        source: its name in messages.
-        directory: the base of its relative paths.
-        environment: the variables that `${env:NAME}` stands for.
-
-    Raises:
-        ConfigError: anything in it is wrong; the message has a line for every error.
-    """
-    root, problems = read(text, environment)
-    if root is None and problems:
-        raise one_error(problems, source)
-    root = _with_defaults(root or Node(place=Place(1, 1), value={}))
-    unread = tuple(problems)
-    model, unusable = document_for(root)
-    problems += unusable
-    document = check(model, root, directory=directory)
-    if isinstance(document, list):
-        problems += document
-    section = check(DIALECTS, root, at=("dialects",), directory=directory) if root.has("dialects") else DIALECTS()
-    dialects = [] if isinstance(section, list) else list(build_dialects(construct(Dialects, given(section)), root))
-    entries = list(build_entries(root, directory))
-    problems += [each for each in (*dialects, *entries) if isinstance(each, Problem)]
-    known = [each for each in dialects if not isinstance(each, Problem)]
-    problems += cross_problems(root, None if isinstance(document, list) else document, known)
-    problems = list(first_causes(problems, unread, root))
-    if isinstance(document, list) or problems:
-        raise one_error(problems, source)
-    return Config(
-        evaluators=tuple(each for each in entries if not isinstance(each, Problem)),
-        dialects=tuple(known),
-        receivers=_listed(document, root, "receivers"),
-        traces=document.traces,
-        storage=document.storage,
-        conversations=document.conversations,
-        monitors=document.monitors,
-        keep=document.keep,
-        exporters=_listed(document, root, "exporters"),
-        metrics=document.metrics,
-        annotate=document.annotate or "child_span",
-        tool_content=document.tool_content,
-        content=document.content,
-        page=document.page,
-        trace_url=document.trace_url,
-        telemetry=document.telemetry,
-        given=frozenset(_given(root)),
-        source=source,
-        root=root,
-    )
-
-
-def default() -> Config:
-    """Return the configuration that is used without a file."""
-    return loads("", "default configuration", Path())
-
-
-def _readable(file: Path, what: str) -> str:
-    return f"{file} {what} can be read by every user of this machine; take that from them with chmod o-r"
-
-
-def _listed(document: Document, root: Node, section: str) -> dict[str, Any]:
-    """Return the settings of the plug-ins that a section lists, in the order of the file."""
-    return {name: getattr(getattr(document, section), name) for name in root.mapping(section)}
-
-
-def _given(root: Node) -> Iterator[str]:
-    for key in root.value if isinstance(root.value, dict) else ():
-        yield key
-        yield from (f"{key}.{name}" for name, each in root.mapping(key).items() if each.value is not None)
-
-
-def _with_defaults(root: Node) -> Node:
-    """Read an empty `evaluators:` like a missing one, and add the default evaluators."""
-    if root.value is not None and not isinstance(root.value, dict):
-        return root
-    given = {
-        key: node
-        for key, node in (root.value or {}).items()
-        if node.value is not None or key not in Document.model_fields
-    }
-    return replace(root, value={"evaluators": Node.of(DEFAULT_EVALUATORS, root.place), **given})

@@ -28,10 +28,7 @@ _NOT_WITH_KAFKA: Final = (
 def cross_problems(root: Node, document: Document | None, dialects: Sequence[Dialect]) -> Iterator[Problem]:
     """Yield the problems between sections.
 
-    Args:
-        root: the configuration as it is written.
-        document: the configuration, if it can be read.
-        dialects: the dialects that can be used.
+    The document is None if the configuration cannot be read.
     """
     yield from _conversation_problems(root)
     yield from _monitor_problems(root)

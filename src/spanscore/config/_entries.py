@@ -68,7 +68,8 @@ def _entry(name: str, at: Path, root: Node, directory: FilePath) -> EvaluatorEnt
         over=keys.over,
         ignores=_any_glob(keys.ignore_tools) if keys.ignore_tools else None,
         reads=frozenset({*keys.match, *filter(None, named)}),
-        needs_results=_needs_results(kind, None if source else resolve),
+        # With an expectation of its own, each trajectory may have another evaluator of this kind.
+        needs_results=looks_at_results(kind.evaluator if source else resolve(Trajectory(calls=()))),
         needs_model_calls=isinstance(kind.evaluator, NeedsModelCalls) and kind.evaluator.needs_model_calls,
     )
 
@@ -110,11 +111,6 @@ def _resolver(kind: EvaluatorType, keys: EvaluatorKeys, root: Node, at: Path) ->
     if source.dataset is not None and source.key is not None:
         return from_dataset(kind, fixed, source.dataset, source.key, root.find((*at, "expected_from", "dataset")))
     return from_attribute(kind, fixed, source.attribute or "")
-
-
-def _needs_results(kind: EvaluatorType, resolve: Resolve | None) -> bool:
-    """Return whether an evaluator looks at results: this one, or any of its kind where each trajectory has another."""
-    return looks_at_results(kind.evaluator if resolve is None else resolve(Trajectory(calls=())))
 
 
 def _time_limit(kind: EvaluatorType, keys: EvaluatorKeys) -> float | None:

@@ -41,6 +41,5 @@ def _replacement(found: re.Match[str], environment: Mapping[str, str]) -> str:
         message = f"the environment variable {name!r} is not set; give it a default with ${{env:{name}:-default}}"
         raise ValueError(message)
     if not is_unicode(value):
-        message = f"the environment variable {name!r} is not UTF-8"
-        raise ValueError(message)
+        raise ValueError(f"the environment variable {name!r} is not UTF-8")
     return value

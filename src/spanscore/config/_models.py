@@ -54,11 +54,7 @@ _PLAIN: Final = (0, 1)
 def model_of(documented: type[Any], base: type[Model], fields: Mapping[str, Any]) -> type[Model]:
     """Return a model with the documentation of a dataclass."""
     model = create_model(
-        documented.__name__,
-        __base__=base,
-        __doc__=docstring(documented),
-        __module__=documented.__module__,
-        **fields,
+        documented.__name__, __base__=base, __doc__=docstring(documented), __module__=documented.__module__, **fields
     )
     model.documented = partial(_docs_of, documented)
     return model
@@ -119,8 +115,7 @@ def construct(documented: type[Any], parameters: Mapping[str, Any]) -> Any:
     except ValueError:
         raise
     except Exception as error:  # a plug-in's own check may raise anything
-        message = f"{documented.__name__} cannot be built: {type(error).__name__}: {error}"
-        raise PluginError(message) from error
+        raise PluginError(f"{documented.__name__} cannot be built: {type(error).__name__}: {error}") from error
 
 
 def given(checked: Section) -> dict[str, Any]:
@@ -189,8 +184,7 @@ def _within(bound: Ge | Le, write: Callable[[Any], str], value: Any) -> Any:
 
 def _beside_the_configuration(path: Path, info: ValidationInfo) -> Path:
     if path == Path() or "\0" in str(path):
-        message = "must name a file"
-        raise ValueError(message)
+        raise ValueError("must name a file")
     return Path(info.context or "") / path
 
 
@@ -199,8 +193,7 @@ def _time_limit(text: str) -> float:
         return math.inf
     limit = seconds(text)
     if not limit:
-        message = f"must be more than 0, not {text!r}; write 'none' for no limit"
-        raise ValueError(message)
+        raise ValueError(f"must be more than 0, not {text!r}; write 'none' for no limit")
     return limit
 
 

@@ -110,8 +110,7 @@ def evaluator_type(name: str) -> EvaluatorType:
 def _evaluator_type(name: str, evaluator: type[Any]) -> EvaluatorType:
     problem = _broken_contract(evaluator)
     if problem:
-        message = f"evaluator {name!r} ({evaluator.__module__}.{evaluator.__qualname__}) {problem}"
-        raise PluginError(message)
+        raise PluginError(f"evaluator {name!r} ({evaluator.__module__}.{evaluator.__qualname__}) {problem}")
     try:
         fields = fields_of(evaluator)  # anew for each model: pydantic 2.10 changes the fields it is given
         optional = {key: (hint, Field(**UNSAID)) for key, (hint, _) in fields.items()}
@@ -127,8 +126,7 @@ def _evaluator_type(name: str, evaluator: type[Any]) -> EvaluatorType:
             entry=model_of(evaluator, EvaluatorKeys, {**fields, **expected, "type": type_key}),
         )
     except (NameError, TypeError, RecursionError, PydanticUserError) as error:
-        message = f"the parameters of evaluator {name!r} cannot be checked: {error}"
-        raise PluginError(message) from error
+        raise PluginError(f"the parameters of evaluator {name!r} cannot be checked: {error}") from error
 
 
 def _broken_contract(evaluator: type[Any]) -> str:

@@ -102,13 +102,11 @@ def _settings_model(kind: Kind, name: str, plugin: Any) -> Any:
     elif not is_built_in(kind, name) and not callable(getattr(plugin, "configured", None)):
         problem = "must have a class method 'configured' that builds it of its settings"
     if problem:
-        message = f"{kind[:-1]} {name!r} ({plugin.__module__}.{plugin.__qualname__}) {problem}"
-        raise PluginError(message)
+        raise PluginError(f"{kind[:-1]} {name!r} ({plugin.__module__}.{plugin.__qualname__}) {problem}")
     try:
         return checkable(settings)
     except (NameError, TypeError, RecursionError, PydanticUserError) as error:
-        message = f"the settings of {kind[:-1]} {name!r} cannot be checked: {error}"
-        raise PluginError(message) from error
+        raise PluginError(f"the settings of {kind[:-1]} {name!r} cannot be checked: {error}") from error
 
 
 def _plugins(usable: Collection[tuple[str, str]]) -> _Plugins:

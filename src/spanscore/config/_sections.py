@@ -63,8 +63,7 @@ class ExpectedFrom(Section):
     def _one_source(self) -> "ExpectedFrom":
         given = {name for name in ("dataset", "key", "attribute") if getattr(self, name) is not None}
         if given not in ({"dataset", "key"}, {"attribute"}):
-            message = "must have either 'dataset' and 'key', or 'attribute'"
-            raise ValueError(message)
+            raise ValueError("must have either 'dataset' and 'key', or 'attribute'")
         return self
 
 
@@ -164,6 +163,5 @@ class Document(Section):
     def _not_empty(cls, given: Mapping[str, Any]) -> Mapping[str, Any]:
         if not given:
             ((name, entry),) = DEFAULT_EVALUATORS.items()
-            message = f"must have at least one evaluator; leave the key out for {name!r} ({entry['type']})"
-            raise ValueError(message)
+            raise ValueError(f"must have at least one evaluator; leave the key out for {name!r} ({entry['type']})")
         return given

@@ -47,10 +47,8 @@ def read(
 ) -> tuple[Node | None, list[Problem]]:
     """Return the only document in the text (None if there is none or it cannot be read), and all problems.
 
-    Args:
-        text: a file's content.
-        environment: the variables that `${env:NAME}` stands for; without, a dollar is only a dollar.
-        most_values: refuse a text with more values.
+    Without an environment for `${env:NAME}`, a dollar is only a dollar. A text with more values than `most_values` is
+    refused.
     """
     size = len(text.encode(errors="surrogatepass"))
     if size > MAX_BYTES:
@@ -91,8 +89,7 @@ def resolve(text: str) -> bool | int | float | str | None:
     if _FLOAT.fullmatch(text) and not _LEADING_ZERO.fullmatch(text):
         value = float(text)
         if math.isinf(value) or _INTEGER.fullmatch(text):
-            message = "the number is too large; put it in quotes if text is meant"
-            raise ValueError(message)
+            raise ValueError("the number is too large; put it in quotes if text is meant")
         return value
     return text
 
@@ -204,20 +201,17 @@ class _NodeReader:
 def _typed(tag: str | None, text: str, *, is_plain: bool) -> bool | int | float | str | None:
     """Return the value of a scalar: as in the Collector, quotes do not turn the value of a variable into text."""
     if not is_unicode(text):
-        message = "must not hold half of a surrogate pair"
-        raise ValueError(message)
+        raise ValueError("must not hold half of a surrogate pair")
     if tag in (None, "!"):
         return resolve(text) if is_plain else text
     if tag == _CORE + "str":
         return text
     allowed = _SCALAR_TAGS.get(tag.removeprefix(_CORE))
     if allowed is None:
-        message = f"the tag {_tag(tag)!r} is not allowed here; leave it out"
-        raise ValueError(message)
+        raise ValueError(f"the tag {_tag(tag)!r} is not allowed here; leave it out")
     value = resolve(text)
     if type(value) not in allowed:
-        message = f"the value does not fit its tag {_tag(tag)!r}"
-        raise ValueError(message)
+        raise ValueError(f"the value does not fit its tag {_tag(tag)!r}")
     return value
 
 

@@ -65,9 +65,7 @@ def conversations(config: Config, pipeline: Pipeline) -> Conversations | None:
 def trace_keeper(config: Config, is_closed: Callable[[bytes], bool]) -> TraceKeeper | None:
     """Return what decides which traces are kept; None if that is not configured.
 
-    Args:
-        config: the configuration of a standalone receiver.
-        is_closed: returns whether a trace was closed before.
+    `is_closed` returns whether a trace was closed before.
     """
     if config.keep is None:
         return None
@@ -121,9 +119,6 @@ def _key_of_process() -> bytes:
 
 def masked_requests(keys: Sequence[str]) -> MaskedRequests | None:
     """Return what masks requests before they are written; None without masks.
-
-    Args:
-        keys: the masks, as `Masks` takes them.
 
     Raises:
         InputError: a mask cannot be used.

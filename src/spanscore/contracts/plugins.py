@@ -15,9 +15,10 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
-from importlib.metadata import EntryPoint, entry_points, version
+from importlib.metadata import EntryPoint, entry_points
 from typing import Final, Literal, TypeAlias
 
+from spanscore import __version__
 from spanscore.errors import ConfigError, PluginError, PluginLoadError
 from spanscore.messages.nearest import suggestion
 
@@ -44,13 +45,11 @@ def find(kind: Kind, name: str) -> type:
             raise PluginError(message)
         return _class(kind, name)
     if len(claims) > 1:
-        message = f"{_title(kind, name)} is claimed by {_listed(claims)}; uninstall all but one"
-        raise PluginError(message)
+        raise PluginError(f"{_title(kind, name)} is claimed by {_listed(claims)}; uninstall all but one")
     if not claims:
         known = names(kind)
         existing = ", ".join(known) or "none is installed"
-        message = f"there is no {_title(kind, name)}{suggestion(name, known)} ({kind}: {existing})"
-        raise ConfigError(message)
+        raise ConfigError(f"there is no {_title(kind, name)}{suggestion(name, known)} ({kind}: {existing})")
     return _load(kind, claims[0])
 
 
@@ -68,13 +67,8 @@ def is_built_in(kind: Kind, name: str) -> bool:
 def version_of(kind: Kind, name: str) -> str | None:
     """Return the version of the distribution of a plug-in; None if unknown."""
     if is_built_in(kind, name):
-        return _own_version()
+        return __version__
     return next((entry.dist.version for entry in _installed(kind).get(name, ()) if entry.dist), None)
-
-
-@cache
-def _own_version() -> str:
-    return version("spanscore")
 
 
 @cache
@@ -91,8 +85,7 @@ def _class(kind: Kind, name: str) -> type:
     try:
         module = importlib.import_module(f"spanscore.{kind}.{name}")
     except ImportError as error:
-        message = f"{_title(kind, name)} is built in, but cannot be loaded: {error}"
-        raise PluginError(message) from error
+        raise PluginError(f"{_title(kind, name)} is built in, but cannot be loaded: {error}") from error
     found: type = getattr(module, "".join(word.capitalize() for word in name.split("_")))
     return found
 
@@ -121,11 +114,9 @@ def _load(kind: Kind, entry: EntryPoint) -> type:
     try:
         found = entry.load()
     except Exception as error:  # importing runs the plug-in's code, which may raise anything
-        message = f"{title} cannot be loaded: {type(error).__name__}: {error}"
-        raise PluginLoadError(message) from error
+        raise PluginLoadError(f"{title} cannot be loaded: {type(error).__name__}: {error}") from error
     if not isinstance(found, type):
-        message = f"{title} must be a class, not {type(found).__name__}"
-        raise PluginError(message)
+        raise PluginError(f"{title} must be a class, not {type(found).__name__}")
     return found
 
 

@@ -51,8 +51,7 @@ def seconds(text: str) -> float:
         ValueError: the text is no duration.
     """
     if not re.fullmatch(f"(?:{DURATION_PART})+", text, re.ASCII):
-        message = f"must be {DURATION}, not {text!r}{unit_hint(text, 's', 'seconds')}"
-        raise ValueError(message)
+        raise ValueError(f"must be {DURATION}, not {text!r}{unit_hint(text, 's', 'seconds')}")
     return sum(float(number) * _SECONDS[unit] for number, unit in re.findall(DURATION_PART, text))
 
 
@@ -64,8 +63,7 @@ def size_in_bytes(text: str) -> int:
     """
     found = re.fullmatch(_SIZE, text, re.ASCII)
     if found is None:
-        message = f"must be {SIZE}, not {text!r}{unit_hint(text, 'B', 'bytes')}"
-        raise ValueError(message)
+        raise ValueError(f"must be {SIZE}, not {text!r}{unit_hint(text, 'B', 'bytes')}")
     return round(float(found[1]) * _BYTES[found[2]])
 
 
@@ -77,8 +75,7 @@ def share(text: str) -> float:
     """
     found = re.fullmatch(PERCENT, text, re.ASCII)
     if found is None:
-        message = f"must be {SHARE}, not {text!r}"
-        raise ValueError(message)
+        raise ValueError(f"must be {SHARE}, not {text!r}")
     return float(found[1]) / 100
 
 
@@ -102,8 +99,7 @@ class Endpoint(NamedTuple):
         """
         found = re.fullmatch(_ENDPOINT, text, re.ASCII)
         if found is None or int(found[2]) > _HIGHEST_PORT:
-            message = f"must be {ENDPOINT}, not {text!r}{_endpoint_hint(text)}"
-            raise ValueError(message)
+            raise ValueError(f"must be {ENDPOINT}, not {text!r}{_endpoint_hint(text)}")
         return cls(found[1].strip("[]"), int(found[2]))
 
 
@@ -163,14 +159,12 @@ def parsed_url(text: str) -> SplitResult:
     """
     if re.match(r"[^/?#]*//[^/?#]*@", text):
         # The message must not show the password, as logging the URL would.
-        message = "must not hold a user name or a password; send them in a header"
-        raise ValueError(message)
+        raise ValueError("must not hold a user name or a password; send them in a header")
     with suppress(ValueError):
         parts = urlsplit(text)
         if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and _PRINTABLE.fullmatch(text):
             return parts
-    message = f"must be {URL}, not {text!r}"
-    raise ValueError(message)
+    raise ValueError(f"must be {URL}, not {text!r}")
 
 
 def _url(text: str) -> str:
@@ -180,8 +174,7 @@ def _url(text: str) -> str:
 
 def _url_path(text: str) -> str:
     if not text.startswith("/"):
-        message = f"must start with '/', not {text!r}"
-        raise ValueError(message)
+        raise ValueError(f"must start with '/', not {text!r}")
     return text
 
 

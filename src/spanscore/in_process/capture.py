@@ -17,6 +17,7 @@ from spanscore.sdk.identity import SCOPE
 from spanscore.sdk.providers import is_stand_in
 
 T = TypeVar("T")
+TapsT = TypeVar("TapsT")
 
 
 class _Taps(Generic[T]):
@@ -80,12 +81,7 @@ def captured_spans(take: Callable[[ReadableSpan], object], provider: trace.Trace
         if is_stand_in(provider):
             trace.set_tracer_provider(TracerProvider())
             provider = trace.get_tracer_provider()
-    add = _adding(provider, "add_span_processor")
-    with _lock:
-        if provider not in _spans:
-            _spans[provider] = _SpanTaps()
-            add(_spans[provider])
-    with _spans[provider].open_to(take):
+    with _added_once(provider, "add_span_processor", _spans, _SpanTaps).open_to(take):
         yield
 
 
@@ -97,19 +93,19 @@ def captured_logs(take: Callable[[ReadWriteLogRecord], object], provider: Any | 
         if is_stand_in(provider):
             _logs.set_logger_provider(LoggerProvider(shutdown_on_exit=False))
             provider = _logs.get_logger_provider()
-    add = _adding(provider, "add_log_record_processor")
-    with _lock:
-        if provider not in _logs_of:
-            _logs_of[provider] = _LogTaps()
-            add(_logs_of[provider])
-    with _logs_of[provider].open_to(take):
+    with _added_once(provider, "add_log_record_processor", _logs_of, _LogTaps).open_to(take):
         yield
 
 
-def _adding(provider: object, method: str) -> Callable[[object], object]:
+def _added_once(provider: Any, method: str, known: WeakKeyDictionary[Any, TapsT], new: Callable[[], TapsT]) -> TapsT:
+    """Return the taps of a provider, which are added to it by this method the first time."""
     add: Callable[[object], object] | None = getattr(provider, method, None)
     if add is None:
         kind = f"{type(provider).__module__}.{type(provider).__qualname__}"
         message = f"cannot record what {kind} makes: it has no {method}; give a provider of the OpenTelemetry SDK"
         raise InputError(message)
-    return add
+    with _lock:
+        if provider not in known:
+            known[provider] = new()
+            add(known[provider])
+    return known[provider]

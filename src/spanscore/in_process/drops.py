@@ -23,9 +23,6 @@ class Drops(Mapping[str, int]):
 
     Adding is one step of the interpreter, so that it may happen anywhere: on many threads, in a signal handler, in a
     destructor. Only readers wait for each other.
-
-    Args:
-        reasons: all there are.
     """
 
     def __init__(self, reasons: Iterable[str]) -> None:

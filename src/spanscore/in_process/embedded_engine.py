@@ -19,9 +19,7 @@ from spanscore.contracts import Emitter, Host
 from spanscore.contracts.instruments.own import EXPORT_FAILURES
 from spanscore.emitters.otlp import OtlpExporter
 from spanscore.errors import OutputError
-from spanscore.in_process.handover import Handover, NotStarted
-from spanscore.in_process.log_events import LogEvents
-from spanscore.in_process.otel_metrics import OtelMetrics
+from spanscore.in_process.handover import Handover, LogEvents, NotStarted, OtelMetrics
 from spanscore.in_process.span_events import SpanEvents
 from spanscore.metrics.meter import Meter
 from spanscore.metrics.telemetry import OwnTelemetry

@@ -27,8 +27,7 @@ _Action: TypeAlias = Callable[[], object]
 class ExitHook:
     """Has a method called at the interpreter's end, as long as its object lives; it may be called more than once.
 
-    Args:
-        method: its errors go nowhere.
+    Errors of the method go nowhere.
     """
 
     def __init__(self, method: _Action) -> None:

@@ -124,10 +124,8 @@ class Runtime:
     def logged(self, record: Callable[[], Span | None], context: SpanContext, size: int) -> None:
         """Hand over a function that returns a log record, for the worker thread.
 
-        Args:
-            record: returns the record as a span; None if it is not read.
-            context: the context in which it was written.
-            size: its approximate bytes.
+        The function returns None for a record that is not read. The record was written in the context, and takes about
+        `size` bytes.
         """
         if get_ident() == self.thread_id:
             return

@@ -9,14 +9,14 @@ from typing import Final
 from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.trace import TracerProvider, get_tracer
 
-from spanscore.in_process.handover import HandsOn
+from spanscore.contracts.immediate import Immediate
 from spanscore.model import Report
 from spanscore.reports.evaluation_event import NAME, child_span_name, event_attributes, event_time_ns, span_attributes
 from spanscore.sdk.identity import SCOPE, scope_version
 from spanscore.sdk.span_conversion import scored_context, with_more
 
 
-class SpanEvents(HandsOn):
+class SpanEvents(Immediate):
     """Puts scores into the trace: a short span below the evaluated one, with an event for each evaluation.
 
     A span that has ended takes no more events, hence the span of its own. It is made with the tracer provider whose

@@ -29,11 +29,7 @@ OnScored: TypeAlias = Callable[[bytes, Sequence[Report]], None]
 class Worker:
     """Owns the engine of one process. All but `answered` is called on the thread that has it.
 
-    Args:
-        make_engine: builds the engine, with this object as its listener.
-        converted: converts spans.
-        wake: wakes the thread; called on any.
-        on_scored: takes the traces that are done.
+    `wake` wakes that thread, and is called on any.
     """
 
     def __init__(

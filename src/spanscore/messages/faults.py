@@ -34,8 +34,7 @@ def contained(who: object, action: Callable[[], object]) -> None:
 class Faults:
     """Logs each kind of fault once; the caller counts each one.
 
-    Args:
-        in_full: whether the text of an error may be shown, which may tell what was received.
+    `in_full` returns whether the text of an error may be shown, which may tell what was received.
     """
 
     def __init__(self, in_full: Callable[[], bool]) -> None:

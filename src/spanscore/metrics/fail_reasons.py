@@ -31,11 +31,7 @@ class ReasonAdmission:
         """Count a run, and return whether its reason is admitted.
 
         A reason is admitted from its fifth run on. If 80 are admitted, the one that was not seen for longest gives way,
-        if that is an hour; else the new one is not admitted yet.
-
-        Args:
-            reason: the reason of the run.
-            now_s: the time, in seconds that never run backwards.
+        if that is an hour; else the new one is not admitted yet. The time is in seconds that never run backwards.
         """
         if reason in self._admitted:
             self._admitted[reason] = now_s

@@ -48,8 +48,7 @@ _FOR_THE_REST: Final = 20  # and of these, for those with `_other` everywhere
 def name_limits(clock: Callable[[], float]) -> dict[str, Callable[[str], str]]:
     """Return the limits on values of attributes. All instruments of one exporter share them, so that names agree.
 
-    Args:
-        clock: returns seconds that never run backwards.
+    The clock returns seconds that never run backwards.
     """
     return {
         TOOL: _first_names(),
@@ -82,13 +81,8 @@ def _recurring_reasons(clock: Callable[[], float]) -> Callable[[str], str]:
 class SeriesTable(dict[Values, Series]):
     """The series of one instrument, found by attribute values; what is not there yet is made.
 
-    There are never more than `MAX_SERIES`: when they run out, the names that come from traffic become `_other`, so
-    that sums over all series stay exact.
-
-    Args:
-        instrument: whose series these are.
-        new: makes a series.
-        limits: bounds the values of single attributes.
+    There are never more than `MAX_SERIES`: when they run out, the names that come from traffic become `_other`, so that
+    sums over all series stay exact. The limits bound the values of single attributes.
     """
 
     def __init__(

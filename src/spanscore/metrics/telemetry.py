@@ -34,9 +34,6 @@ class OwnTelemetry:
     Counting costs nothing between collections: the engine and the emitters keep these numbers anyway. They
     are read without stopping the engine, so that sums over several metrics are exact only while it rests. Where more
     than one engine is watched, their numbers are added up.
-
-    Args:
-        sinks: where metrics go.
     """
 
     def __init__(self, sinks: Iterable[Sink]) -> None:

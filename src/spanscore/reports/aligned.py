@@ -37,9 +37,7 @@ class AlignedLine(NamedTuple):
 
 
 def aligned_lines(
-    entries: Sequence[Entry],
-    deviations: Sequence[Mapping[str, Any]] = (),
-    marked: Mapping[int, str] = _NO_MARKS,
+    entries: Sequence[Entry], deviations: Sequence[Mapping[str, Any]] = (), marked: Mapping[int, str] = _NO_MARKS
 ) -> Iterator[AlignedLine]:
     """Yield the lines of an alignment; of long ones only deviations with two calls around each, and at most 200.
 
@@ -80,12 +78,7 @@ def fold_words(entry: Entry) -> str:
 
 
 def marks(entries: Sequence[Entry], deviations: Sequence[Mapping[str, Any]] = ()) -> Iterator[str]:
-    """Yield the deviation of each entry as text; empty if there is none.
-
-    Args:
-        entries: as above.
-        deviations: as above.
-    """
+    """Yield the deviation of each entry as text; empty if there is none."""
     by_call = {row["call"]: row for row in deviations if row["kind"] in _CONDITIONS}
     apart = {row["call"]: apart_words(row) for row in deviations if row["kind"] == "order"}
     for entry in entries:

@@ -30,10 +30,7 @@ def bounded_line(report: Report, most: int) -> str:
 def bounded(told: Mapping[str, Any], most: int, bare: Callable[[], Mapping[str, Any]] | None) -> str:
     """Return a report that is an object already, as `bounded_line` does.
 
-    Args:
-        told: the report.
-        most: characters of the line.
-        bare: returns the report without content; None if it has none.
+    `bare` returns the report without content; it is None if the report has none.
     """
     if (line := _line(told, most)) is not None:
         return line

@@ -101,8 +101,7 @@ def told_of_turns(conversations: int) -> str:
 class CaseNames:
     """Gives each run a name of its own: its case, else `service/agent` and which of them it is.
 
-    Args:
-        key: the attribute that names cases, in place of `CASE_KEYS`.
+    The attribute `key` names cases, in place of `CASE_KEYS`.
     """
 
     def __init__(self, key: str | None = None) -> None:

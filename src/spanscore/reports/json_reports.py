@@ -1,10 +1,23 @@
-"""Reports that were written as JSON, read again: without content, and as the table of reasons counts them."""
+"""Reports that were written as JSON, read again: without content, counted, or as far as monitors look at them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from spanscore.model import (
+    Attributes,
+    CloseReason,
+    Completeness,
+    Evaluation,
+    Failed,
+    Outcome,
+    Report,
+    Score,
+    Skipped,
+    ToolCall,
+    Trajectory,
+)
 from spanscore.reports.reason_table import CountedRun
 from spanscore.reports.reasons import Reason
 from spanscore.reports.serialization import bare_deviation
@@ -18,6 +31,8 @@ _PARTS: Final[Mapping[str, type | tuple[type, ...]]] = {
 """`tool_calls` is null where a report was too large."""
 _EXPLAINING: Final = frozenset({"explanation", "message"})
 _LATEST_NS: Final = 2**63 - 1
+_ATTRIBUTES: Final = {"service.name": "service", "gen_ai.agent.name": "agent"}
+"""The keys of a report for attributes, where it was written without the attributes of the run."""
 
 
 def is_report(value: Any) -> bool:
@@ -66,9 +81,7 @@ def reasons_in(report: Mapping[str, Any]) -> list[str]:
 def bare_report(report: Mapping[str, Any], *, explained: bool = False) -> dict[str, Any]:
     """Return a report without arguments, results, texts of errors and the attributes of the run.
 
-    Args:
-        report: as `is_report` accepts it.
-        explained: whether explanations and messages, which may quote content, stay.
+    If `explained`, explanations and messages, which may quote content, stay.
     """
     return {
         **report,
@@ -76,6 +89,28 @@ def bare_report(report: Mapping[str, Any], *, explained: bool = False) -> dict[s
         "outcomes": {name: _bare_outcome(each, explained=explained) for name, each in report["outcomes"].items()},
         "attributes": None,
     }
+
+
+def report_of_json(report: Mapping[str, Any]) -> Report:
+    """Return a report of a run with its verdicts, names and errors of calls, and attributes.
+
+    Its end is that of its last call, as JSON has no other; None if no call has a time. It takes what `is_report`
+    accepts.
+    """
+    calls = [each for each in _calls(report) if isinstance(each.get("name"), str)]
+    ends = [each["end_unix_nano"] for each in calls if isinstance(each.get("end_unix_nano"), int)]
+    run = Trajectory(
+        calls=tuple(
+            ToolCall(name=each["name"], error=None if each.get("error") is None else "error") for each in calls
+        ),
+        trace_id=_bytes(report["trace_id"]),
+        root_span_id=_bytes(report["root_span_id"]),
+        attributes=_attributes(report),
+        end_ns=max(filter(None, ends), default=None),
+        completeness=Completeness(paused=tuple(map(str, report.get("paused") or ()))),
+    )
+    evaluations = tuple(_evaluations(report["outcomes"]))
+    return Report(trajectory=run, evaluations=evaluations, close_reason=CloseReason.ROOT_ENDED)
 
 
 def _calls(report: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -100,3 +135,31 @@ def _evaluator(reason: str, outcomes: Mapping[str, Any]) -> str:
     """Return the evaluator of a reason, whose name may have a colon."""
     named = [name for name in outcomes if reason.startswith(f"{name}: ")]
     return max(named, key=len, default=reason.partition(": ")[0])
+
+
+def _attributes(report: Mapping[str, Any]) -> Attributes:
+    given = report.get("attributes")
+    named = {key: report[name] for key, name in _ATTRIBUTES.items() if isinstance(report.get(name), str)}
+    return named | given if isinstance(given, dict) else named
+
+
+def _evaluations(outcomes: Mapping[str, Mapping[str, Any]]) -> Iterator[Evaluation]:
+    for name, told in outcomes.items():
+        is_informational = told.get("informational") is True
+        yield Evaluation(name=name, type=str(told.get("type")), outcome=_outcome(told), informational=is_informational)
+
+
+def _outcome(told: Mapping[str, Any]) -> Outcome:
+    value, details = told.get("value"), told.get("details")
+    if told.get("outcome") == "score" and isinstance(value, (int, float)):
+        return Score(value, told.get("passed") is True, details=details if isinstance(details, dict) else {})
+    if told.get("outcome") == "failed":
+        return Failed(str(told.get("error_type")), "")
+    return Skipped(str(told.get("reason")))
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        return b""

@@ -115,6 +115,24 @@ class CountedRun(NamedTuple):
         )
 
 
+class WantedRuns(NamedTuple):
+    """The runs to return: those that fit all that is given."""
+
+    reason: str | None = None
+    agent: str | None = None
+    trace: str | None = None
+    """The beginning of a trace id."""
+    limit: int = 0
+
+    def fit(self, run: CountedRun) -> bool:
+        """Return whether a run fits."""
+        return (
+            (self.agent is None or self.agent == run.agent)
+            and (self.trace is None or run.trace_id.startswith(self.trace))
+            and (self.reason is None or any(each.text == self.reason for each in run.reasons))
+        )
+
+
 class ReasonTable:
     """Counts the reasons of runs. It keeps 16 bytes for each run, and four for each of its reasons."""
 

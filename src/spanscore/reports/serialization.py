@@ -50,10 +50,8 @@ LEFT_OUT: Final = "spanscore.attributes_left_out"
 def report_line(report: Report, *, content: bool = True, attributes: bool = True) -> str:
     """Return a report as one line of JSON, without the line's end.
 
-    Args:
-        report: what to write.
-        content: whether arguments, results, texts of errors and the attributes of the run may be in it.
-        attributes: whether the attributes of the run may be in it; they need `content`, too.
+    `content` says whether arguments, results, texts of errors and the attributes of the run may be in it; without
+    `attributes`, these last are left out all the same.
     """
     return _compact(report_object(report, content=content, attributes=attributes))
 

@@ -160,9 +160,7 @@ class Agreement:
 
 
 def agreements(
-    names: Iterable[str],
-    labels: Mapping[tuple[str, str], PersonsVerdict],
-    rulings: Mapping[str, Mapping[str, Ruling]],
+    names: Iterable[str], labels: Mapping[tuple[str, str], PersonsVerdict], rulings: Mapping[str, Mapping[str, Ruling]]
 ) -> list[Agreement]:
     """Return the agreement of each evaluator.
 

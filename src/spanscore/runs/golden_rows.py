@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from spanscore.compare.matching import json_key
+from spanscore.config.datasets.dataset import Fault, rows
+from spanscore.errors import InputError
 from spanscore.model import JSON, NOT_RECORDED, ToolCall, Trajectory
 from spanscore.trajectories.masked import has_mark
 
@@ -21,9 +24,7 @@ _ANY: Final[Mapping[str, JSON]] = {"$any": True}
 def golden_rows(key: str, runs: Iterable[tuple[str, Trajectory]]) -> list[Row]:
     """Return a row for each case, in the order in which they come; runs that differ are alternatives.
 
-    Args:
-        key: the attribute that names the case.
-        runs: each with its case.
+    The attribute `key` names the case.
     """
     ways: dict[str, dict[Any, Sequence[ToolCall]]] = {}
     for case, trajectory in runs:
@@ -32,9 +33,23 @@ def golden_rows(key: str, runs: Iterable[tuple[str, Trajectory]]) -> list[Row]:
     return [_row(key, case, list(different.values())) for case, different in ways.items()]
 
 
-def updated(known: Iterable[Mapping[str, JSON]], key: str, rows: Iterable[Row]) -> list[Row]:
+def known_rows(path: Path) -> list[Row]:
+    """Return the rows that the dataset has by now: none where there is no file.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    known = []
+    for found in rows(path) if path.is_file() else ():  # a pipe has no rows, and would be waited for
+        if isinstance(found, Fault):
+            raise InputError(f"{path}{f':{found.line}' if found.line else ''}: {found.message}")
+        known.append(found.cells)
+    return known
+
+
+def updated(known: Iterable[Mapping[str, JSON]], key: str, made: Iterable[Row]) -> list[Row]:
     """Return the known rows, with the rows of the same cases replaced in place, and new rows at the end."""
-    new = {str(row[key]): row for row in rows}
+    new = {str(row[key]): row for row in made}
     kept = [new.pop(str(row.get(key)), dict(row)) for row in known]
     return [*kept, *new.values()]
 

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from spanscore.config import build_evaluator
-from spanscore.config.datasets.dataset import DatasetRow, Fault, rows
-from spanscore.errors import InputError, SpanscoreError
-from spanscore.model import JSON, CloseReason, Evaluation, Outcome, Report, Score, Skipped, Trajectory
+from spanscore.errors import SpanscoreError
+from spanscore.model import CloseReason, Evaluation, Outcome, Report, Score, Skipped, Trajectory
 from spanscore.recordings.file_lock import lock
 from spanscore.recordings.replaced_files import write_text
 from spanscore.reports.aligned import AlignedLine, aligned_lines
-from spanscore.runs.golden_rows import golden_rows, updated
+from spanscore.runs.golden_rows import golden_rows, known_rows, updated
 from spanscore.runs.recorded_runs import Runs
 from spanscore.scoring.masked_reports import masked_report
 from spanscore.trajectories.masks import Masks
@@ -28,12 +27,8 @@ _NOTHING: Final = Skipped("")
 class GoldenRuns(Runs):
     """The runs of an agent in a test: the fixture `spanscore_run`.
 
-    Args:
-        runs: the recorded runs.
-        path: the file with the expected calls, beside the test's file: JSON Lines, a row for each test.
-        name: the name of the test.
-        update: whether to store the calls of this run as expected.
-        masks: replaces values that are stored and shown; None for none.
+    The file beside that of the test has the expected calls: JSON Lines, a row for each test by its name. With `update`,
+    the calls of this run are stored as expected; `masks` replaces values that are stored and shown.
     """
 
     def __init__(self, runs: Runs, path: Path, name: str, *, update: bool, masks: Masks | None = None) -> None:
@@ -71,8 +66,7 @@ def _compare(run: Runs | Trajectory, expected: Sequence[Any] | Mapping[str, Any]
     trajectory = run if isinstance(run, Trajectory) else _only(run)
     if expected is None:
         if not isinstance(run, GoldenRuns):
-            message = "an expectation is missing: only a run of the fixture spanscore_run has a golden run"
-            raise TypeError(message)
+            raise TypeError("an expectation is missing: only a run of the fixture spanscore_run has a golden run")
         expected = _golden(run, trajectory)
     params = dict(expected) if isinstance(expected, Mapping) else {"steps": list(expected)}
     outcome = build_evaluator(str(params.pop("type", "expected_trajectory")), params).evaluate(trajectory)
@@ -108,21 +102,13 @@ def _golden(run: GoldenRuns, trajectory: Trajectory) -> Mapping[str, Any]:
     if run.update:
         stored, _ = _masked(run, trajectory)
         with _locked(run.path):  # pytest-xdist runs tests in several processes
-            kept = updated(_rows(run.path), _KEY, golden_rows(_KEY, [(run.name, stored)]))
+            kept = updated(known_rows(run.path), _KEY, golden_rows(_KEY, [(run.name, stored)]))
             write_text(run.path, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in kept))
-    row = next((row for row in _rows(run.path) if row.get(_KEY) == run.name), None)
+    row = next((row for row in known_rows(run.path) if row.get(_KEY) == run.name), None)
     if row is None:
         message = f"{run.path.name} has no row for {run.name!r}: pytest --spanscore-update writes its calls of now"
         raise AssertionError(message)
     return {"steps": row.get("steps"), "other_calls": "forbid"}
-
-
-def _rows(path: Path) -> list[dict[str, JSON]]:
-    found = list(rows(path)) if path.exists() else []
-    if fault := next((each for each in found if isinstance(each, Fault)), None):
-        message = f"{path.name}{f':{fault.line}' if fault.line else ''}: {fault.message}"
-        raise InputError(message)
-    return [each.cells for each in found if isinstance(each, DatasetRow)]
 
 
 @contextmanager

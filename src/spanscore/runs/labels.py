@@ -56,15 +56,13 @@ def csv_labels(lines: Iterable[str], file: str) -> Iterator[Label]:
     try:
         header = [name.strip() for name in next(rows, [])]
         if wrong := _wrong(header):
-            message = f"{file}:1: {wrong}"
-            raise InputError(message)
+            raise InputError(f"{file}:1: {wrong}")
         for cells in rows:
             if cells:
                 yield _row(header, [cell.strip() for cell in cells], f"{file}:{rows.line_num}", rows.line_num)
     except (csv.Error, UnicodeDecodeError) as error:
         where = f"{file}:{rows.line_num}" if isinstance(error, csv.Error) else file
-        message = f"{where}: is no CSV in UTF-8"
-        raise InputError(message) from error
+        raise InputError(f"{where}: is no CSV in UTF-8") from error
 
 
 def _wrong(header: Sequence[str]) -> str | None:
@@ -80,16 +78,13 @@ def _wrong(header: Sequence[str]) -> str | None:
 
 def _row(header: Sequence[str], cells: Sequence[str], where: str, line: int) -> Label:
     if len(cells) != len(header):
-        message = f"{where}: has {len(cells)} cells, the header has {len(header)}"
-        raise InputError(message)
+        raise InputError(f"{where}: has {len(cells)} cells, the header has {len(header)}")
     row = dict(zip(header, cells, strict=True))
     trace_id, verdict = row["trace_id"].lower(), LABELS.get(row["label"].lower())
     if not _TRACE_ID.fullmatch(trace_id):
-        message = f"{where}: trace_id must be 4 to 32 hexadecimal digits, not {printable(row['trace_id'])!r}"
-        raise InputError(message)
+        raise InputError(f"{where}: trace_id must be 4 to 32 hexadecimal digits, not {printable(row['trace_id'])!r}")
     if verdict is None:
-        message = f"{where}: label must be one of {_ALLOWED}, not {printable(row['label'])!r}"
-        raise InputError(message)
+        raise InputError(f"{where}: label must be one of {_ALLOWED}, not {printable(row['label'])!r}")
     by = f" by {printable(row['annotator'])}" if row.get("annotator") else ""
     return Label(trace_id, verdict, row.get("evaluator", ""), f"line {line}{by}")
 

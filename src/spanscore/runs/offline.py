@@ -12,9 +12,10 @@ from spanscore.collect.table import TraceTable
 from spanscore.config import Config
 from spanscore.config import parts as wiring
 from spanscore.errors import ConfigError
-from spanscore.model import Report, Span, Trace, Trajectory
+from spanscore.model import FinishReason, Report, Span, Trace, Trajectory
 from spanscore.recordings.span_batches import SpanBatch
-from spanscore.runs.recorded_conversations import RecordedConversations
+from spanscore.scoring.conversations.held_conversation import ConversationRevision
+from spanscore.scoring.pipeline import Pipeline
 from spanscore.trajectories.reader import DialectReader
 
 MOST_WAITING: Final = 20_000
@@ -157,3 +158,37 @@ class _RecordedOrder:
             ended = heappop(self._waiting)
             self._spans -= ended.spans
             yield from ended.reports
+
+
+class RecordedConversations:
+    """Joins the runs of a recording to conversations, and evaluates these.
+
+    Turns are the traces that have a report: where only some are wanted, the others are left out here, too.
+    """
+
+    def __init__(self, config: Config, pipeline: Pipeline) -> None:
+        if config.conversations is not None:  # no clock, and room for all that is to be scored
+            config = replace(config, conversations=replace(config.conversations, max_bytes=_UNBOUNDED))
+        self._held: Final = wiring.conversations(config, pipeline)
+        self._pipeline: Final = pipeline
+        self._reports: Final[list[Report]] = []
+
+    def add(self, trace: Trace, reports: tuple[Report, ...]) -> None:
+        """Take a trace with its reports."""
+        turn = None if self._held is None else self._pipeline.turn(trace, reports)
+        if self._held is not None and turn is not None:
+            found = self._held.add(trace.trace_id, turn, trace.revision, _NOW)
+            self._reports.extend(self._scored(each for each in found if each.finished is not None))
+
+    def finish(self) -> Iterator[Report]:
+        """Yield the reports of all conversations."""
+        yield from self._reports
+        if self._held is not None:
+            yield from self._scored(self._held.finish(FinishReason.END_OF_INPUT))
+
+    def _scored(self, revisions: Iterable[ConversationRevision]) -> Iterator[Report]:
+        for revision in revisions:
+            scoring = self._pipeline.begin_conversation(revision)
+            while not scoring.is_done:
+                scoring.wait(None)
+            yield from scoring.reports()

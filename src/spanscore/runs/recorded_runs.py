@@ -28,7 +28,7 @@ from spanscore.recordings.files import Recording
 from spanscore.recordings.in_memory import RequestsInMemory
 from spanscore.recordings.writer import ProtobufRequest, RecordingWriter
 from spanscore.runs import offline
-from spanscore.runs.recorded_conversations import RecordedConversations
+from spanscore.runs.offline import RecordedConversations
 
 Paths: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
@@ -68,22 +68,19 @@ class Runs:
         """
         requests = self._requests()
         if not requests:
-            message = f"nothing to save in {os.fspath(path)!r}: no span ended while this was recorded"
-            raise InputError(message)
+            raise InputError(f"nothing to save in {os.fspath(path)!r}: no span ended while this was recorded")
         try:
             masked = wiring.masked_requests(mask)
             with RecordingWriter(path, append=append, masked=masked) as writer:
                 for signal, request in requests:
                     writer.write(signal, request)
         except OSError as error:
-            message = f"cannot write to {os.fspath(path)!r}: {error.strerror}"
-            raise InputError(message) from error
+            raise InputError(f"cannot write to {os.fspath(path)!r}: {error.strerror}") from error
         if masked is not None and (unmatched := masked.unmatched):
             if writer.kept is not None:
                 writer.kept.unlink()
             told = ", ".join(f"mask {each!r}: {why}" for each, why in unmatched.items())
-            message = f"nothing is saved in {os.fspath(path)!r}: {told}"
-            raise InputError(message)
+            raise InputError(f"nothing is saved in {os.fspath(path)!r}: {told}")
 
     def _requests(self) -> list[ProtobufRequest]:
         spans, logs = list(self._spans), list(self._logs)

@@ -22,8 +22,7 @@ def wilson_interval(passed: int, runs: int) -> tuple[float, float]:
         ValueError: there is no run, or more passed than there are.
     """
     if not 0 <= passed <= runs or not runs:
-        message = f"must be from 0 to the number of runs, of which there must be one: {passed} of {runs}"
-        raise ValueError(message)
+        raise ValueError(f"must be from 0 to the number of runs, of which there must be one: {passed} of {runs}")
     rate, square = passed / runs, _Z * _Z
     middle = rate + square / (2 * runs)
     spread = _Z * math.sqrt(rate * (1 - rate) / runs + square / (4 * runs * runs))
@@ -40,8 +39,7 @@ def pass_hat(k: int, passed: int, runs: int) -> float:
         ValueError: k is not from 1 to the number of runs: of fewer runs nothing can be said.
     """
     if not 1 <= k <= runs:
-        message = f"k must be from 1 to the number of runs, {runs}, not {k}"
-        raise ValueError(message)
+        raise ValueError(f"k must be from 1 to the number of runs, {runs}, not {k}")
     return math.prod((passed - drawn) / (runs - drawn) for drawn in range(min(k, passed + 1)))
 
 

@@ -82,11 +82,7 @@ class WatchedSeries:
 
 
 class WatchedRuns:
-    """Runs, judged as each monitor does.
-
-    Args:
-        settings: the settings of each monitor, by name.
-    """
+    """Runs, judged as each monitor does."""
 
     def __init__(self, settings: Mapping[str, MonitorSettings]) -> None:
         self.settings: Final = settings
@@ -127,8 +123,7 @@ class WatchedRuns:
     def suggested(self, name: str) -> Suggestion:
         """Return the least objective at which these runs raise no alarm, of those that allow ten failures in them.
 
-        Args:
-            name: a monitor with an objective.
+        The monitor has an objective.
         """
         runs = max(Counter(run.key for run in self._runs[name]).values(), default=0)
         found = Suggestion(runs, None)

@@ -33,11 +33,7 @@ def resource() -> Resource:
 
     The instance id keeps the sums of several replicas apart.
     """
-    ours = {
-        SERVICE_NAME: SCOPE,
-        SERVICE_VERSION: scope_version(),
-        SERVICE_INSTANCE_ID: _instance_id(os.getpid()),
-    }
+    ours = {SERVICE_NAME: SCOPE, SERVICE_VERSION: scope_version(), SERVICE_INSTANCE_ID: _instance_id(os.getpid())}
     return Resource.create({**ours, **OTELResourceDetector().detect().attributes})
 
 

@@ -8,16 +8,7 @@ from typing import Any, Final
 
 from spanscore.config import Config
 
-_SECTIONS: Final = (
-    "receivers",
-    "traces",
-    "conversations",
-    "monitors",
-    "keep",
-    "storage",
-    "exporters",
-    "page",
-)
+_SECTIONS: Final = ("receivers", "traces", "conversations", "monitors", "keep", "storage", "exporters", "page")
 _AT_ONCE: Final = frozenset({"traces.unit", "traces.root"})
 
 

@@ -28,8 +28,7 @@ class Exposure(NamedTuple):
 def exposures(config: Config) -> Iterator[Exposure]:
     """Yield what other machines could do: send without TLS and authentication, and read runs without a token.
 
-    Args:
-        config: a configuration that `Config.for_serve` completed.
+    The configuration is one that `Config.for_serve` completed.
 
     Raises:
         ListenError: an address is not one of this machine.

@@ -54,11 +54,6 @@ class KafkaPartitions:
     owner does not score again.
 
     Belongs to one event loop.
-
-    Args:
-        live: takes the spans.
-        intake: makes the intake that decodes records and hands on their spans.
-        encoding: the encoding of the records.
     """
 
     keeps_pauses: Final = False

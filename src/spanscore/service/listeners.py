@@ -186,8 +186,7 @@ def _plugged(config: Config, front: Front) -> Iterator[_ListeningServer]:
             try:
                 receiver = configured(settings, Door(key, front.intake, front.admission))
             except Exception as error:
-                message = f"{key}: cannot be built: {type(error).__name__}: {error}"
-                raise ConfigError(message) from error
+                raise ConfigError(f"{key}: cannot be built: {type(error).__name__}: {error}") from error
             yield _ListeningServer(key, _Plugged(key, receiver))
 
 
@@ -220,8 +219,7 @@ class _Plugged:
         try:
             where = await self._receiver.start()
         except Exception as error:
-            message = f"{self._key}: cannot be started: {type(error).__name__}: {error}"
-            raise ListenError(message) from error
+            raise ListenError(f"{self._key}: cannot be started: {type(error).__name__}: {error}") from error
         _log.info("receiving from %s (%s)", where, self._key)
 
     async def stop(self, grace_s: float) -> None:

@@ -6,11 +6,12 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final, Protocol
 
 from spanscore.contracts import Emitter, TakesAlarms
+from spanscore.contracts.immediate import Immediate
 from spanscore.emitters.alarm_event import alarm_line, time_of
 from spanscore.messages.faults import contained
 from spanscore.messages.plural import plural
@@ -19,6 +20,10 @@ from spanscore.model.alarms import MonitorAlarm
 from spanscore.scoring.monitors.judged import absent_sentence
 from spanscore.scoring.monitors.monitor import ObjectiveMonitor, SeriesState, series_name
 from spanscore.scoring.monitors.monitors import Monitors
+from spanscore.scoring.monitors.settings import MonitorSettings
+
+MONITORS: Final = "monitors"
+"""The name of the emitter that counts runs for monitors."""
 
 _EVERY_S: Final = 1.0
 _SAVE_EVERY_S: Final = 10.0
@@ -41,15 +46,11 @@ class MonitorStore(Protocol):
         """Store the state, in place of the last one."""
 
 
-class LiveMonitors:
+class LiveMonitors(Immediate):
     """An emitter that counts the run of each report, with a clock.
 
-    Belongs to the owner of the engine. Metrics and the page read it on other threads.
-
-    Args:
-        monitors: the monitors.
-        emitters: the emitters that may take alarms.
-        clock: the time in seconds since the Unix epoch, as the minutes are counted.
+    Belongs to the owner of the engine. Metrics and the page read it on other threads. The clock has the seconds since
+    the Unix epoch, by which minutes are counted.
     """
 
     at_most_once: Final = True
@@ -75,11 +76,7 @@ class LiveMonitors:
             self._known.update(report.trajectory.attributes)
         self._tell(self._monitors.count(report, self._minute))
 
-    def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits
-        """Do nothing: what was counted is counted."""
-        return True
-
-    def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - as above
+    def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits
         """Store the state a last time."""
         if self._store is not None:
             self._store.keep_monitors(self._monitors.saved(is_end=True))
@@ -162,6 +159,16 @@ class LiveMonitors:
             _log.log(logging.INFO if alarm.is_over else logging.WARNING, "%s", alarm_line(alarm))
             for target in self._targets:
                 contained(target, partial(target.alarm, alarm))
+
+
+def add_monitors(
+    settings: Mapping[str, MonitorSettings], emitters: dict[str, Emitter], clock: Callable[[], float]
+) -> LiveMonitors | None:
+    """Add configured monitors to the emitters, and return them; None if there are none."""
+    if not settings:
+        return None
+    monitors = emitters[MONITORS] = LiveMonitors(Monitors(settings), emitters.values(), clock)
+    return monitors
 
 
 def log_share(share: float) -> float:

@@ -19,8 +19,7 @@ from spanscore.reports.reason_table import ReasonTable
 from spanscore.reports.reason_words import failed_for
 from spanscore.service.live_runs import LiveRuns
 from spanscore.service.page_access import HEADERS
-from spanscore.service.recent_runs import MOST_PER_S, HeldRuns, RecentRuns
-from spanscore.service.renewed import PAUSE_S, Renewed
+from spanscore.service.recent_runs import MOST_PER_S, PAUSE_S, HeldRuns, RecentRuns, Renewed
 
 _RUNS: Final = "\0"
 """Stands for the runs while the page around them is made; JSON and templates have none."""
@@ -33,11 +32,8 @@ _HTML: Final = {
 class LivePage:
     """Answers with the page of the last runs, in the running event loop.
 
-    Args:
-        recent: keeps the runs.
-        pause_s: the page is made once in this time at most; in between, readers get the one that is there.
-        trace_url: the address of a trace elsewhere, as configured.
-        alarms: returns the alarms of monitors in a sentence, or an empty text.
+    The page is made once in `pause_s` at most; in between, readers get the one that is there. `alarms` returns the
+    alarms of monitors in a sentence, or an empty text.
     """
 
     def __init__(

@@ -10,7 +10,7 @@ from concurrent.futures import Executor
 from datetime import UTC, datetime
 from http import HTTPStatus
 from itertools import islice
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 from urllib.parse import parse_qsl
 
 from aiohttp import web
@@ -19,10 +19,9 @@ from spanscore.messages.nearest import suggestion
 from spanscore.messages.printable import printable
 from spanscore.reports.page import encoded
 from spanscore.reports.page.story import cut
-from spanscore.reports.reason_table import CountedRun, ReasonTable
+from spanscore.reports.reason_table import ReasonTable, WantedRuns
 from spanscore.service.page_access import HEADERS, TEXT
-from spanscore.service.recent_runs import HeldRuns, RecentRuns, ShownRun
-from spanscore.service.renewed import PAUSE_S, Renewed
+from spanscore.service.recent_runs import PAUSE_S, HeldRuns, RecentRuns, Renewed, ShownRun
 
 _MOST_RUNS: Final = 200
 _MOST_BYTES: Final = 4 * 2**20
@@ -40,21 +39,19 @@ _JSON: Final = {
 class LiveRuns:
     """Answers with the last runs in the form of `spanscore score --json FILE`, in the running event loop.
 
-    Args:
-        recent: keeps the runs.
-        pause_s: reasons are counted once in this time at most; in between, answers are as of then.
+    Reasons are counted once in `pause_s` at most; in between, answers are as of then.
     """
 
     def __init__(self, recent: RecentRuns, pause_s: float = PAUSE_S) -> None:
         self._recent: Final = recent
         self._counted: Final = Renewed(recent, _counted, pause_s)
-        self._last: tuple[tuple[int, _RunQuery], bytes] | None = None
+        self._last: tuple[tuple[int, WantedRuns], bytes] | None = None
         """The answer that was made last: most readers ask for the same."""
 
     async def answer(self, request: web.BaseRequest, maker: Executor) -> web.Response:
         """Return the runs that are asked for, 304 if the reader has them, or 400 with what can be asked for."""
         try:
-            wanted = _RunQuery.of(request.rel_url.raw_query_string)
+            wanted = _wanted(request.rel_url.raw_query_string)
         except ValueError as error:
             return web.Response(status=HTTPStatus.BAD_REQUEST, body=encoded(f"{error}\n"), headers=HEADERS | TEXT)
         counted = self._counted.made(maker)
@@ -65,12 +62,12 @@ class LiveRuns:
         body = await asyncio.get_running_loop().run_in_executor(maker, self._body, made, wanted)
         return web.Response(body=body, headers=headers)
 
-    def _body(self, counted: _HeldReasons, wanted: _RunQuery) -> bytes:
+    def _body(self, counted: _HeldReasons, wanted: WantedRuns) -> bytes:
         """Return the answer: of the runs only those that were counted, too."""
         asked = (counted.number, wanted)
         if self._last is None or self._last[0] != asked:
             held = (run for run in self._recent.held.runs if run.number <= counted.number)
-            matching = [run for run in held if wanted.matches(run.counted)]
+            matching = [run for run in held if wanted.fit(run.counted)]
             runs = b",".join(_newest(matching, wanted.limit))
             self._last = asked, b'%s,"matching":%d,"runs":[%s]}\n' % (counted.text, len(matching), runs)
         return self._last[1]
@@ -85,50 +82,28 @@ class _HeldReasons(NamedTuple):
     """The beginning of an answer, up to the runs."""
 
 
-class _RunQuery(NamedTuple):
-    """The parameters of a request."""
+def _wanted(query: str) -> WantedRuns:
+    """Read the parameters of a request.
 
-    reason: str | None = None
-    agent: str | None = None
-    trace: str | None = None
-    """The beginning of a trace id."""
-    limit: int = _MOST_RUNS
-
-    @classmethod
-    def of(cls, query: str) -> Self:
-        """Read a query.
-
-        Raises:
-            ValueError: it has something else; the message names what is allowed.
-        """
-        given: dict[str, str] = {}
-        for name, value in _parameters(query):
-            if name not in cls._fields:
-                known = suggestion(name, cls._fields) or f"; there are {', '.join(cls._fields)}"
-                message = f"there is no parameter {printable(name)!r}{known}"
-                raise ValueError(message)
-            if name in given or not value:
-                message = f"{name}: must be given once and not be empty"
-                raise ValueError(message)
-            given[name] = value
-        trace = given.get("trace", "").lower() or None
-        if trace is not None and not _TRACE.fullmatch(trace):
-            message = f"trace: must be 4 to 32 hexadecimal digits, not {printable(given['trace'])!r}"
-            raise ValueError(message)
-        limit = given.get("limit", str(_MOST_RUNS))
-        if not _NUMBER.fullmatch(limit) or int(limit) > _MOST_RUNS:
-            message = f"limit: must be a number from 0 to {_MOST_RUNS}, not {printable(limit)!r}"
-            raise ValueError(message)
-        agent = given.get("agent")
-        return cls(given.get("reason"), None if agent is None else cut(agent), trace, int(limit))
-
-    def matches(self, run: CountedRun) -> bool:
-        """Return whether a run is asked for."""
-        return (
-            (self.agent is None or self.agent == run.agent)
-            and (self.trace is None or run.trace_id.startswith(self.trace))
-            and (self.reason is None or any(each.text == self.reason for each in run.reasons))
-        )
+    Raises:
+        ValueError: it has something else; the message names what is allowed.
+    """
+    given: dict[str, str] = {}
+    for name, value in _parameters(query):
+        if name not in WantedRuns._fields:
+            known = suggestion(name, WantedRuns._fields) or f"; there are {', '.join(WantedRuns._fields)}"
+            raise ValueError(f"there is no parameter {printable(name)!r}{known}")
+        if name in given or not value:
+            raise ValueError(f"{name}: must be given once and not be empty")
+        given[name] = value
+    trace = given.get("trace", "").lower() or None
+    if trace is not None and not _TRACE.fullmatch(trace):
+        raise ValueError(f"trace: must be 4 to 32 hexadecimal digits, not {printable(given['trace'])!r}")
+    limit = given.get("limit", str(_MOST_RUNS))
+    if not _NUMBER.fullmatch(limit) or int(limit) > _MOST_RUNS:
+        raise ValueError(f"limit: must be a number from 0 to {_MOST_RUNS}, not {printable(limit)!r}")
+    agent = given.get("agent")
+    return WantedRuns(given.get("reason"), None if agent is None else cut(agent), trace, int(limit))
 
 
 def _parameters(query: str) -> Sequence[tuple[str, str]]:

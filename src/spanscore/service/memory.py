@@ -15,10 +15,8 @@ _LIMITS: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory
 def request_memory(limits: tuple[Path, ...] = _LIMITS) -> int:
     """Return how many bytes of memory all requests may take while they are read: an eighth of our memory.
 
-    If the system does not say how much there is, the least that is useful: 128 MiB.
-
-    Args:
-        limits: files with the system's limits on the memory of this process, such as those of cgroups.
+    If the system does not say how much there is, the least that is useful: 128 MiB. The limits are files with limits of
+    the system on the memory of this process, such as those of cgroups.
     """
     if not hasattr(os, "sysconf"):  # Windows
         return _LEAST

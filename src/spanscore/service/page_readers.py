@@ -31,9 +31,7 @@ _Readers: TypeAlias = dict[asyncio.Transport | None, float]
 class PageReaders:
     """Lets a few readers have a page at a time, in the running event loop.
 
-    Args:
-        most: readers of each page.
-        patience_s: how long a reader may take nothing, where others wait for its place.
+    Each page has so many readers at most. Where others wait for its place, a reader may take nothing for `patience_s`.
     """
 
     def __init__(self, most: int = MOST_READERS, patience_s: float = _PATIENCE_S) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 import threading
 import time
 import zlib
 from collections.abc import Callable
+from concurrent.futures import Executor
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeVar
 
+from spanscore.contracts.immediate import Immediate
 from spanscore.model import Report
 from spanscore.reports.bounded_line import bounded_line
 from spanscore.reports.cases import case_of, conversation_name
@@ -32,7 +35,14 @@ _MOST_BYTES: Final = 16 * 2**20
 _REASON_BYTES: Final = 400
 _FASTEST: Final = 1
 
+PAUSE_S: Final = 2.0
+"""As long as a browser waits before it asks again."""
+_PAUSES: Final = 5
+"""For each second that it takes: with the usual pause, making takes a tenth of the time at most."""
+
 _log = logging.getLogger(__name__)
+
+Made = TypeVar("Made")
 
 
 class ShownRun(NamedTuple):
@@ -78,7 +88,7 @@ class HeldRuns(NamedTuple):
     """Oldest first."""
 
 
-class RecentRuns:
+class RecentRuns(Immediate):
     """An emitter that keeps the last runs; a run that late spans have scored once more takes the place of the earlier.
 
     A report is only put into a short queue. A thread makes text of it, so that nothing else is kept of a run.
@@ -94,11 +104,7 @@ class RecentRuns:
     """Results of calls are shown only with `tool_content: true`."""
 
     def __init__(
-        self,
-        most: int,
-        pace_s: float = _PACE_S,
-        most_bytes: int = _MOST_BYTES,
-        clock: Callable[[], float] = time.time,
+        self, most: int, pace_s: float = _PACE_S, most_bytes: int = _MOST_BYTES, clock: Callable[[], float] = time.time
     ) -> None:
         self._most: Final = most
         self.skipped = 0
@@ -146,11 +152,7 @@ class RecentRuns:
                 self._waiting.get_nowait()
         self._waiting.put(report)
 
-    def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - there is nothing to wait for
-        """Do nothing: the shown runs are lost with the process."""
-        return True
-
-    def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - as above
+    def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - the shown runs are lost with the process
         """Write the waiting reports, and keep no more."""
         self._is_open = False
         self._ended.set()
@@ -205,3 +207,38 @@ def _text(report: Report) -> bytes:
     batch = RunBatch(_RUN)
     batch.add(report)
     return encoded(batch.embedded([name]))
+
+
+class Renewed(Generic[Made]):
+    """Something made of the kept runs: once for all concurrent readers, and again when runs have come.
+
+    Args:
+        recent: keeps the runs.
+        make: makes it, in a thread of the executor.
+        pause_s: it is made once in this time at most, or more rarely if that takes long; in between, readers get the
+            one that is there.
+    """
+
+    def __init__(self, recent: RecentRuns, make: Callable[[HeldRuns], Made], pause_s: float) -> None:
+        self.version = ""
+        """The id of the last run in it."""
+        self._recent: Final = recent
+        self._make: Final = make
+        self._pause_s: Final = pause_s
+        self._made: asyncio.Future[Made] | None = None
+        self._due = 0.0
+
+    def made(self, maker: Executor) -> asyncio.Future[Made]:
+        """Return it as it is made in `maker`, or as it is there, in this `version`."""
+        loop, made = asyncio.get_running_loop(), self._made
+        if made is None or (made.done() and loop.time() >= self._due and self.version != self._recent.last):
+            held, begun = self._recent.held, loop.time()
+            self.version = held.last
+            made = self._made = loop.run_in_executor(maker, self._make, held)
+            made.add_done_callback(lambda made: self._finished(made, begun, loop.time()))
+        return made
+
+    def _finished(self, made: asyncio.Future[Made], begun: float, ended: float) -> None:
+        self._due = begun + self._pause_s * max(1.0, _PAUSES * (ended - begun))
+        if made.cancelled() or made.exception() is not None:
+            self._made = None  # the next reader has it made again

@@ -12,6 +12,7 @@ from typing import Final, Literal
 from spanscore import config as configuration
 from spanscore.collect.table import TraceTable
 from spanscore.config import parts as wiring
+from spanscore.contracts.immediate import Immediate
 from spanscore.model import Report, ToolCall
 from spanscore.receivers.intake.admission import Admission
 from spanscore.receivers.intake.behind import Behind, OtherSignal
@@ -38,7 +39,7 @@ storage: {durability: none}
 
 
 @dataclass(slots=True)
-class RunCounter:
+class RunCounter(Immediate):
     """An emitter that counts the calls of closed traces. A trace with revisions counts once, by the last one."""
 
     calls: dict[bytes, tuple[ToolCall, ...]] = field(default_factory=dict)
@@ -59,22 +60,12 @@ class RunCounter:
         else:
             self.unrecognised.add(trajectory.trace_id)
 
-    def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits
-        """Nothing waits."""
-        return True
-
-    def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits
-        """Nothing waits."""
-        return True
-
 
 class Recorder:
     """Listens for OTLP over gRPC and HTTP on free ports of this machine, in the event loop that made it.
 
-    Requests are written down as they come and then acknowledged. Metrics are acknowledged, and dropped.
-
-    Args:
-        writer: writes; still the caller's to close.
+    Requests are written down as they come and then acknowledged. Metrics are acknowledged, and dropped. The caller
+    closes the writer.
     """
 
     def __init__(self, writer: RecordingWriter) -> None:

@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +15,7 @@ from spanscore.collect.table import TraceTable
 from spanscore.config import Config
 from spanscore.config import parts as wiring
 from spanscore.config.outputs import outputs, serving
-from spanscore.contracts import Emitter, SendsInOrder
+from spanscore.contracts import Emitter
 from spanscore.emitters.sending.in_time import in_time
 from spanscore.metrics.telemetry import OwnTelemetry
 from spanscore.otlp.encoding import Encoding
@@ -32,8 +33,9 @@ from spanscore.scoring.owner import Owner
 from spanscore.service.config_changes import restart_keys
 from spanscore.service.health import Health
 from spanscore.service.kafka_partitions import KafkaPartitions
+from spanscore.service.last_scores import send_last_scores, told_of_unsent
 from spanscore.service.listeners import Front, Listeners, check_target, largest_request
-from spanscore.service.live_monitors import LiveMonitors
+from spanscore.service.live_monitors import LiveMonitors, add_monitors
 from spanscore.service.live_page import LivePage
 from spanscore.service.memory import request_memory
 from spanscore.service.own_metrics import show_kafka, show_keep, show_monitors, show_pages, show_requests, show_storage
@@ -49,8 +51,6 @@ CLOSE_S: Final = 10.0
 
 PAGE: Final = "page"
 """The name of the emitter that keeps runs for the page."""
-MONITORS: Final = "monitors"
-"""The name of the emitter that counts runs for monitors."""
 
 _AFTER_CLOSE_S: Final = 1.0
 
@@ -92,12 +92,12 @@ class Service:
         recent: RecentRuns | None = None
         if out.exposition is not None and config.page.runs:
             recent = sending[PAGE] = RecentRuns(config.page.runs)
-        monitors = self._monitors = _added_monitors(config, sending, clock)
+        monitors = self._monitors = add_monitors(config.monitors, sending, clock)
         show_monitors(telemetry, monitors)
         alarms = None if monitors is None else monitors.headline
-        self._page: Final = None if recent is None else LivePage(recent, trace_url=config.trace_url, alarms=alarms)
-        self._readers: Final = PageReaders()
-        show_pages(telemetry, self._readers, recent)
+        page = None if recent is None else LivePage(recent, trace_url=config.trace_url, alarms=alarms)
+        readers = PageReaders()
+        show_pages(telemetry, readers, recent)
         self._emitters: Final = tuple(sending.values())
         pipeline = wiring.pipeline(config, emitters=self._emitters)
         table = TraceTable(config.traces, wiring.root_condition(config, pipeline.reader))
@@ -119,7 +119,6 @@ class Service:
         self.engine: Final = self._live.engine
         telemetry.watch(self.engine)
         self._admission = Admission(max_bytes=max(request_memory(), 4 * largest_request(config)), trouble=self._trouble)
-        self._metrics = None if out.exposition is None else out.exposition.page
         self._durability: Durability | None = None
         # Kafka itself keeps its records.
         if config.storage.durability != "none" and config.receivers.keys() - {"kafka"}:
@@ -149,6 +148,14 @@ class Service:
             show_kafka(telemetry, self._kafka.counts, partitions.wrong_keys)
         show_requests(telemetry, self._admission.requests)
         self._health = Health(self._admission, onward, self._durability, self._kafka)
+        self._front: Final = Front(
+            intake=self._intake,
+            admission=self._admission,
+            metrics=None if out.exposition is None else out.exposition.page,
+            readiness=self._health.states,
+            live=page,
+            readers=readers,
+        )
         self._listeners: Listeners | None = None
         self._catching_up: asyncio.Future[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
@@ -173,16 +180,8 @@ class Service:
         """
         for warning in self._config.doubts():
             _log.warning("%s", warning)
-        front = Front(
-            intake=self._intake,
-            admission=self._admission,
-            metrics=self._metrics,
-            readiness=self._health.states,
-            live=self._page,
-            readers=self._readers,
-        )
         try:
-            listeners = Listeners(self._config, front, insecure=self._insecure)
+            listeners = Listeners(self._config, self._front, insecure=self._insecure)
             if self._durability is not None:
                 self._durability.open()
             await listeners.tell_health(is_ready=False)
@@ -226,10 +225,8 @@ class Service:
         self.engine.reload(pipeline, wiring.root_condition(config, pipeline.reader))
         for intake in self._intakes:
             intake.reload(wanted)
-        names = ", ".join(entry.name for entry in config.evaluators)
-        _log.info("reloaded the configuration; scoring: %s", names)
-        keys = restart_keys(self._config, config)
-        if keys:
+        _log.info("reloaded the configuration; scoring: %s", ", ".join(entry.name for entry in config.evaluators))
+        if keys := restart_keys(self._config, config):
             _log.warning("these keys have changed too, but need a restart: %s", ", ".join(keys))
 
     async def stop(self, grace_s: float = GRACE_S, close_s: float = CLOSE_S) -> None:
@@ -263,9 +260,10 @@ class Service:
             await self._kafka.rest()
         self._rest()
         # Not in the loop: connected clients, and requests for pages, are still answered.
-        closed = await asyncio.to_thread(in_time, 2 * close_s + _AFTER_CLOSE_S, lambda: self._finish(close_s))
-        if not closed:
-            _log.warning("open traces could not be scored and sent within %g s: %s", close_s, self._what_is_left())
+        finish = partial(send_last_scores, self.engine, self._durability, close_s)
+        if not await asyncio.to_thread(in_time, 2 * close_s + _AFTER_CLOSE_S, finish):
+            left = told_of_unsent(self.engine, {"on disk": self._durability, "in Kafka": self._kafka})
+            _log.warning("open traces could not be scored and sent within %g s: %s", close_s, left)
             self._live.ledger.keep_unsent()
         if self._kafka is not None:
             await self._kafka.stop(_AFTER_CLOSE_S + close_s)
@@ -282,35 +280,6 @@ class Service:
             self._monitors.rest()
         if self._durability is not None:
             self._durability.rest()
-
-    def _finish(self, close_s: float) -> bool:
-        """Score open traces, send the reports, and return whether all of them were sent."""
-        until = time.monotonic() + close_s
-        if self._durability is None:
-            self.engine.cut_short(until)
-        else:
-            if not self._durability.is_replaying:  # else more spans of these traces may still be stored
-                late = [each for each in self.engine.table.open.reopened() if not self._durability.can_restore(each)]
-                only = (*self._durability.only_in_memory(), *late)
-                self.engine.cut_short(until, only)
-            left = self.engine.waiting()
-            self.engine.let_go(left)
-            if left:
-                _log.info("traces that were not due, and stay on disk for the next start: %d", len(left))
-        in_time = time.monotonic() < until
-        return self.engine.close(close_s) and in_time
-
-    def _what_is_left(self) -> str:
-        """Return a message about exporters with unsent data, and whether that is lost or stays for the next start."""
-        places = {"on disk": self._durability, "in Kafka": self._kafka}
-        place = " and ".join(where for where, keeper in places.items() if keeper is not None)
-        stays = f"stays {place} for the next start" if place else "is lost"
-        told: dict[str, list[str]] = {}
-        for name in self.engine.unfinished:
-            in_order = isinstance(self.engine.emitters[name], SendsInOrder)
-            told.setdefault(stays if in_order else "is lost", []).append(name)
-        lines = [f"unsent data of {', '.join(names)} {becomes}" for becomes, names in told.items()]
-        return "; ".join(lines) or f"data of unscored traces {stays}"
 
     async def _give_up(self) -> None:
         """Release all resources if an address could not be listened on."""
@@ -330,11 +299,3 @@ class Service:
         if not self._live.has_room(1):
             return Busy.REQUESTS
         return None if self._onward is None or self._onward.has_room(0) else Busy.DOWNSTREAM
-
-
-def _added_monitors(config: Config, emitters: dict[str, Emitter], clock: Callable[[], float]) -> LiveMonitors | None:
-    """Add the configured monitors to the emitters, and return them; None if there are none."""
-    if not config.monitors:
-        return None
-    monitors = emitters[MONITORS] = LiveMonitors(Monitors(config.monitors), emitters.values(), clock)
-    return monitors

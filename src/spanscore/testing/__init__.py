@@ -29,7 +29,6 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import names on first use: pytest loads the plug-in in this package in every run."""
     if name not in __all__:
-        message = f"module 'spanscore.testing' has no attribute {name!r}"
-        raise AttributeError(message)
+        raise AttributeError(f"module 'spanscore.testing' has no attribute {name!r}")
     is_end = name in {"SAMPLE_REQUEST", "SampleIntake", "check_emitter", "check_receiver"}
     return getattr(import_module("spanscore.testing._ends" if is_end else "spanscore.testing._pure_checks"), name)

@@ -124,8 +124,7 @@ class SampleIntake:
         self.brought.append(request)
         if self.is_busy:
             self.is_busy = False
-            message = "busy"
-            raise TryAgainError(message, _RETRY_S)
+            raise TryAgainError("busy", _RETRY_S)
         try:
             await in_slices((decoding_json if is_json else decoding_protobuf)(request))
         except RefusedError as error:

@@ -290,10 +290,8 @@ def called(where: str, function: Callable[[Any], Any], argument: Any) -> Any:
     try:
         return function(argument)
     except Exception as error:
-        message = f"{where}: must not raise, but raised {type(error).__name__}: {error}"
-        raise AssertionError(message) from error
+        raise AssertionError(f"{where}: must not raise, but raised {type(error).__name__}: {error}") from error
 
 
 def fail(where: str, what: str) -> NoReturn:
-    message = f"{where}: {what}"
-    raise AssertionError(message)
+    raise AssertionError(f"{where}: {what}")

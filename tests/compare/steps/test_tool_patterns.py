@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from spanscore.compare.steps._tool_patterns import tool_pattern
+from spanscore.compare.steps.pattern import tool_pattern
 
 
 @pytest.mark.parametrize(

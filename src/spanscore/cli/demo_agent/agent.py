@@ -49,8 +49,7 @@ def check_policy(order_id: str, reason: str) -> dict[str, Any]:
 def issue_refund(order_id: str, amount: float, currency: str = "EUR") -> dict[str, Any]:
     """Pay the money back."""
     if not order_id.startswith(ORDER[:2]):
-        message = "payment gateway timed out"
-        raise TimeoutError(message)
+        raise TimeoutError("payment gateway timed out")
     return {"order_id": order_id, "refunded": amount, "currency": currency}
 
 
@@ -114,9 +113,7 @@ def _serve_customers(tracer: trace.Tracer) -> None:
 class _Session:
     """Runs for one user: each time the model is sent all that was said and done before.
 
-    Args:
-        tracer: traces the runs.
-        attributes: of the root spans.
+    Its root spans have these attributes.
     """
 
     def __init__(self, tracer: trace.Tracer, attributes: Mapping[str, str]) -> None:

@@ -27,10 +27,9 @@ def date(wanted: Any, options: Mapping[str, Any]) -> Matcher:
     """`$date`: the same instant, or one that is not farther away than `within`. A date alone is its midnight in UTC."""
     middle = instant(wanted)
     if middle is None:
-        message = (
+        raise ValueError(
             f"must be a date or a time of RFC 3339, such as '2026-11-01' or '2026-11-01T09:30:00Z', not {shown(wanted)}"
         )
-        raise ValueError(message)
     far = _within(options["within"]) if "within" in options else Fraction(0)
 
     def passes(actual: Any) -> bool:

@@ -80,13 +80,11 @@ class FromEarlier(Matcher):
 def from_earlier(tool: Any, options: Mapping[str, Any], normalise: Callable[[str], str]) -> FromEarlier:
     """`$from`: names of tools are compared as everywhere, globs with the names that come out of that."""
     if not isinstance(tool, str) or not tool:
-        message = f"must be the name of a tool, a glob, or '*' for any, not {shown(tool)}"
-        raise ValueError(message)
+        raise ValueError(f"must be the name of a tool, a glob, or '*' for any, not {shown(tool)}")
     pointer = options.get("path")
     is_pointer = isinstance(pointer, str) and (not pointer or pointer.startswith("/")) and not _ESCAPE.search(pointer)
     if "path" in options and not is_pointer:
-        message = f"'path' must be a JSON Pointer such as '/items/0/id', not {shown(pointer)}"
-        raise ValueError(message)
+        raise ValueError(f"'path' must be a JSON Pointer such as '/items/0/id', not {shown(pointer)}")
     return FromEarlier(tool if is_glob(tool) else normalise(tool), pointer)
 
 

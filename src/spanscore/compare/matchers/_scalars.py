@@ -20,13 +20,11 @@ def of_type(types: Any) -> Matcher:
     """`$type`: JSON's types; 1.0 is an integer, as it is equal to 1."""
     named = types if isinstance(types, list) else [types]
     if not named:
-        message = f"must be one of {', '.join(_TYPES)}, or a list of them"
-        raise ValueError(message)
+        raise ValueError(f"must be one of {', '.join(_TYPES)}, or a list of them")
     for each in named:
         if not isinstance(each, str) or each not in _TYPES:
             near = suggestion(each, _TYPES) if isinstance(each, str) else ""
-            message = f"must be one of {', '.join(_TYPES)}, or a list of them, not {shown(each)}{near}"
-            raise ValueError(message)
+            raise ValueError(f"must be one of {', '.join(_TYPES)}, or a list of them, not {shown(each)}{near}")
     checks = [_TYPES[each] for each in named]
     return Test(" or ".join(named), lambda actual: any(check(actual) for check in checks))
 
@@ -62,15 +60,12 @@ def near(wanted: Any, options: Mapping[str, Any]) -> Matcher:
     Numbers are compared as they are written: 1.1 is within 0.1 of 1, although the nearest binary fraction is not.
     """
     if not is_number(wanted):
-        message = f"must be a number, not {shown(wanted)}"
-        raise ValueError(message)
+        raise ValueError(f"must be a number, not {shown(wanted)}")
     if len(options) != 1:
-        message = "needs how far away a number may be: either 'within' or 'percent'"
-        raise ValueError(message)
+        raise ValueError("needs how far away a number may be: either 'within' or 'percent'")
     (option, distance), *_ = options.items()
     if not is_number(distance) or distance < 0:
-        message = f"{option!r} must be a number of at least 0, not {shown(distance)}"
-        raise ValueError(message)
+        raise ValueError(f"{option!r} must be a number of at least 0, not {shown(distance)}")
     middle, far = exactly(wanted), exactly(distance)
     if option == "percent":
         far = abs(middle) * far / _PERCENT
@@ -92,8 +87,7 @@ def in_range(bounds: Any) -> Matcher:
 def of_length(wanted: Any) -> Matcher:
     """`$length`: of a string in characters, of an array or a mapping; a number, or from one to the other."""
     if not isinstance(wanted, list) and not _is_size(wanted):
-        message = f"must be a whole number of at least 0, or two of them such as [1, 5], not {shown(wanted)}"
-        raise ValueError(message)
+        raise ValueError(f"must be a whole number of at least 0, or two of them such as [1, 5], not {shown(wanted)}")
     bounds = wanted if isinstance(wanted, list) else [wanted, wanted]
     low, high = _bounds(bounds, _is_size, "whole numbers of at least 0 or null, such as [1, 5]")
 
@@ -146,10 +140,8 @@ def _bounds(bounds: Any, fits: Callable[[Any], bool], what: str) -> tuple[Any, A
         low, high = bounds
         if low is None or high is None or low <= high:
             return low, high
-        message = f"the first of {shown(bounds)} must not be greater than the second"
-        raise ValueError(message)
-    message = f"must be two {what}, not {shown(bounds)}"
-    raise ValueError(message)
+        raise ValueError(f"the first of {shown(bounds)} must not be greater than the second")
+    raise ValueError(f"must be two {what}, not {shown(bounds)}")
 
 
 def _span(low: Any, high: Any) -> str:

@@ -43,5 +43,4 @@ class ValidBy(Matcher):
         try:
             return self._schema.problems(actual, seen.run.schema_work)
         except UncheckableError as error:
-            message = f"a value cannot be checked by its $schema: {error}"
-            raise TooMuchWorkError(message) from error
+            raise TooMuchWorkError(f"a value cannot be checked by its $schema: {error}") from error

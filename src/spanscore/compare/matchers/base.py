@@ -30,8 +30,7 @@ Index: TypeAlias = dict[Hashable, int]
 class Results(Effort):
     """The shared state of the matchers of one evaluation: the results of the run's calls, and the work that is left.
 
-    Args:
-        results: normalised names of tools, and results; in the order of the calls.
+    `results` has the normalised names of tools, and their results, in the order of the calls.
     """
 
     def __init__(self, results: Sequence[tuple[str, Recorded]] = ()) -> None:
@@ -121,10 +120,7 @@ class Matcher(ABC):
 class Test(Matcher):
     """A matcher that reads only the value.
 
-    Args:
-        words: the expectation as text.
-        passes: whether a value matches; of any type that JSON has.
-        is_text: as in Matcher.
+    It passes values of any type that JSON has.
     """
 
     def __init__(self, words: str, passes: Callable[[Any], bool], *, is_text: bool = False) -> None:

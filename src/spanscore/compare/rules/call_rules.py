@@ -66,10 +66,7 @@ class When(CallPattern):
 class CompiledCall:
     """A pattern of a call that can be compared with calls.
 
-    Args:
-        pattern: the pattern.
-        normalise: normalises names of tools.
-        path: its place, for messages.
+    Messages name its path.
 
     Raises:
         ValueError: a matcher is wrong.
@@ -105,8 +102,7 @@ class CompiledWhen:
         self._behind: Final = [named(normalise, tool) for tool in _listed(when.then.must_follow)]
         self._forbidden: Final = [named(normalise, tool) for tool in _listed(when.then.forbidden)]
         if not any(when.then.tools()):
-            message = f"{path}.then: at least one tool is needed in must_precede, must_follow or forbidden"
-            raise ValueError(message)
+            raise ValueError(f"{path}.then: at least one tool is needed in must_precede, must_follow or forbidden")
 
     def broken_by(self, run: CalledTools) -> list[int] | None:
         """Return the calls that break the rules: without a required call before or after, or forbidden."""

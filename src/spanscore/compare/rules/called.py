@@ -25,10 +25,7 @@ def named(normalise: Normalise, tool: str) -> Matches:
 class CalledTools:
     """The calls, by their indexes in the trajectory. Each rule looks at few sides of them: found when first asked for.
 
-    Args:
-        trajectory: the run.
-        normalise: how names of tools are compared.
-        ignore_failed: calls that failed do not count.
+    With `ignore_failed`, calls that failed do not count.
     """
 
     def __init__(self, trajectory: Trajectory, normalise: Normalise, *, ignore_failed: bool = False) -> None:

@@ -30,9 +30,7 @@ _RIGHT: Final = CallVerdict()
 class Conditions:
     """Compares the calls of a run with leaves, each pair once, and equal leaves together.
 
-    Args:
-        trajectory: the run.
-        names: of its calls, normalised.
+    The names of the calls are normalised.
     """
 
     def __init__(self, trajectory: Trajectory, names: Sequence[str]) -> None:

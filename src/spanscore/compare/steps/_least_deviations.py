@@ -26,9 +26,7 @@ Edges: TypeAlias = list[tuple[int, int, int, Leaf]]
 def least_deviations(graph: Graph, calls: Sequence[AlignedCall]) -> list[Pair]:
     """Return the alignment of least cost: a pair for each expected step, in order as far as one is given.
 
-    Args:
-        graph: the steps.
-        calls: the calls that may take one, in order.
+    The calls are those that may take a step, in order.
 
     Raises:
         TooMuchWorkError: it takes too much work.

@@ -12,9 +12,8 @@ from spanscore.compare.steps._candidates import DEVIATES, FITS, MAY_FIT, Aligned
 from spanscore.compare.steps._concurrency import has_times, overlapping
 from spanscore.compare.steps._conditions import CallVerdict, Conditions
 from spanscore.compare.steps._least_deviations import least_deviations
-from spanscore.compare.steps._tool_patterns import ToolPattern
 from spanscore.compare.steps.graph import UNIT, Graph
-from spanscore.compare.steps.pattern import Leaf, Pattern, Together, groups, leaves
+from spanscore.compare.steps.pattern import Leaf, Pattern, Together, ToolPattern, groups, leaves
 from spanscore.compare.steps.step_alignment import StepAlignment
 from spanscore.model import Trajectory
 
@@ -22,12 +21,8 @@ from spanscore.model import Trajectory
 class StepCalls:
     """The calls of a run compared with a pattern.
 
-    Args:
-        pattern: the steps.
-        allows: whether a tool may be called that no step expects; agents in the pattern have their own rule.
-        trajectory: the run.
-        names: the normalised names of its calls.
-        ignore_failed: whether failed calls are left out.
+    `allows` returns whether a tool may be called that no step expects; agents in the pattern have their own rule. The
+    names of the calls are normalised.
     """
 
     def __init__(

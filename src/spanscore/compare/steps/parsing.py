@@ -10,7 +10,6 @@ from typing import Any, Final, NoReturn, TypeVar
 from spanscore.compare.matchers.base import Matcher
 from spanscore.compare.matchers.compiler import matcher
 from spanscore.compare.matching import json_key
-from spanscore.compare.steps._tool_patterns import ToolPattern, tool_pattern
 from spanscore.compare.steps.pattern import (
     AgentBlock,
     Alternatives,
@@ -20,6 +19,8 @@ from spanscore.compare.steps.pattern import (
     Repeat,
     Row,
     Step,
+    ToolPattern,
+    tool_pattern,
 )
 from spanscore.messages.nearest import suggestion
 
@@ -47,11 +48,7 @@ _KEYS: Final[Mapping[str, Sequence[str]]] = {
 
 
 class WrongStepsError(ValueError):
-    """Mistakes in steps. Each begins with its path, as in `steps[1].repeat: ...`.
-
-    Args:
-        mistakes: all of them.
-    """
+    """Mistakes in steps. Each begins with its path, as in `steps[1].repeat: ...`."""
 
     def __init__(self, mistakes: Sequence[str]) -> None:
         super().__init__("\n".join(mistakes))
@@ -252,5 +249,4 @@ def _times(value: Mapping[str, Any], path: str) -> tuple[int, int | None]:
 
 
 def _fail(path: str, what: str) -> NoReturn:
-    message = f"{path}: {what}"
-    raise ValueError(message)
+    raise ValueError(f"{path}: {what}")

@@ -3,15 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
 
+from spanscore.compare.globs import glob_matcher, is_glob
 from spanscore.compare.matchers.base import Matcher
-from spanscore.compare.steps._tool_patterns import ToolPattern
 
 Together: TypeAlias = Literal["parallel", "turn"]
 """The relation of the calls of a group: `parallel` is requested in one model turn or overlapping in time, `turn` is
 requested in one model turn, which ends before the next step begins."""
+_OTHERS: Final = "!"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolPattern:
+    """A name of a tool or an agent, a glob, or all other names."""
+
+    text: str
+    """As it was given."""
+    literal: str | None
+    """The only name that matches, normalised; None where several may."""
+    matches: Callable[[str], bool] = field(compare=False, repr=False)
+    """Returns whether a normalised name matches."""
+
+    def may_share(self, other: ToolPattern) -> bool:
+        """Return whether one name may match both; of two globs that is not found out."""
+        if self.literal is not None:
+            return other.matches(self.literal)
+        return other.literal is None or self.matches(other.literal)
+
+
+def tool_pattern(text: str, normalise: Callable[[str], str]) -> ToolPattern:
+    """Return which names a text means. A glob is compared with normalised names as it is."""
+    name = text.removeprefix(_OTHERS)
+    is_plain = not is_glob(name)
+    match = glob_matcher(normalise(name) if is_plain else name)
+    if text.startswith(_OTHERS):
+        return ToolPattern(text, None, lambda called: not match(called))
+    return ToolPattern(text, normalise(name) if is_plain else None, match)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

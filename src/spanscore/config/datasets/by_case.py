@@ -25,11 +25,7 @@ class Expected(NamedTuple):
 class ByCase:
     """The rows of a dataset, by their case.
 
-    Args:
-        rows: the rows, by case.
-        key: the attribute of a run that names its case.
-        file: the name of the dataset in messages.
-        path: its path.
+    Messages name the file.
     """
 
     def __init__(self, rows: Mapping[str, Expected], key: str, file: str, path: Path) -> None:

@@ -78,8 +78,7 @@ def case_of(row: DatasetRow, key: str, kind: EvaluatorType, fixed: Mapping[str, 
         try:
             expected = parse_json(expected)
         except ValueError as error:
-            message = f"{column}: {error}"
-            raise ValueError(message) from None
+            raise ValueError(f"{column}: {error}") from None
     names = _parameters(kind, cells)
     if not _is_report(cells):
         _check_notes(cells.keys() - {key, column}, names, kind)
@@ -121,8 +120,7 @@ def _key(cells: Mapping[str, JSON], key: str, kind: EvaluatorType) -> str:
     for column, value in found:
         if isinstance(value, (str, int)) and not isinstance(value, bool):
             return str(value)
-        message = f"{column}: must be text or an integer"
-        raise ValueError(message)
+        raise ValueError(f"{column}: must be text or an integer")
     is_report = _is_report(cells)
     is_row = any(cells.get(column) is not None for column in _columns(kind))
     raise NoKeyError(key, attributes if is_report else cells if is_row else (), is_report=is_report)

@@ -67,8 +67,7 @@ def _content(path: Path) -> bytes:
     """Return what a file holds, up to a byte more than is allowed. Reading a device could block forever."""
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NO_WAIT)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            message = "not a regular file"
-            raise ValueError(message)
+            raise ValueError("not a regular file")
         return file.read(MAX_BYTES + 1)
 
 

@@ -27,8 +27,7 @@ def parse_json(text: str) -> JSON:
     """
     data, end = _decode(text, _past_space(text, 0))
     if _past_space(text, end) < len(text):
-        message = f"not valid JSON: more text behind the value, at character {end + 1}"
-        raise ValueError(message)
+        raise ValueError(f"not valid JSON: more text behind the value, at character {end + 1}")
     return data
 
 
@@ -49,8 +48,7 @@ class JsonText:
         """
         at = self._move(0)
         if not self._text.startswith("[", at):
-            message = "must hold a list of rows"
-            raise ValueError(message)
+            raise ValueError("must hold a list of rows")
         while self._text[at : at + 1] in ("[", ","):
             start = self._move(at + 1)
             if self._text[at] == "[" and self._text.startswith("]", start):
@@ -60,8 +58,7 @@ class JsonText:
             yield item
             at = self._move(end)
         if not self._text.startswith("]", at) or self._move(at + 1) < len(self._text):
-            message = "not valid JSON: the list must end here, or go on with a comma"
-            raise ValueError(message)
+            raise ValueError("not valid JSON: the list must end here, or go on with a comma")
 
     def _move(self, index: int) -> int:
         """Return the end of the white space at an index, and count the lines up to there."""
@@ -75,11 +72,9 @@ def _decode(text: str, start: int) -> tuple[JSON, int]:
     try:
         return _DECODER.raw_decode(text, start)
     except RecursionError:
-        message = "not valid JSON: nested too deep"
-        raise ValueError(message) from None
+        raise ValueError("not valid JSON: nested too deep") from None
     except json.JSONDecodeError as error:
-        message = f"not valid JSON: {error.msg} at column {error.colno}"
-        raise JsonError(message, error.lineno) from None
+        raise JsonError(f"not valid JSON: {error.msg} at column {error.colno}", error.lineno) from None
 
 
 def _past_space(text: str, index: int) -> int:
@@ -91,8 +86,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     data: dict[str, Any] = {}
     for key, value in pairs:
         if key in data:
-            message = f"not valid JSON: the key {key!r} is given twice"
-            raise ValueError(message)
+            raise ValueError(f"not valid JSON: the key {key!r} is given twice")
         data[key] = value
     return data
 
@@ -100,8 +94,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _finite(number: str) -> float:
     value = float(number)
     if not math.isfinite(value):
-        message = f"not valid JSON: {number} is not a finite number"
-        raise ValueError(message)
+        raise ValueError(f"not valid JSON: {number} is not a finite number")
     return value
 
 

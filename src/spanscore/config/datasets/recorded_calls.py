@@ -164,8 +164,7 @@ def _is_recorded(call: _Call, kind: EvaluatorType, column: str) -> bool:
 def _checked(call: _Call, at: str) -> _Call:
     unknown = next((key for key in call if key not in CALL_KEYS), None)
     if unknown is not None:
-        message = f"{at}: unknown key {unknown!r}{suggestion(unknown, CALL_KEYS)}"
-        raise ValueError(message)
+        raise ValueError(f"{at}: unknown key {unknown!r}{suggestion(unknown, CALL_KEYS)}")
     if not isinstance(call.get("name"), str):
         message = f"{at}: must have a 'name' that is text"
         raise ValueError(message)  # noqa: TRY004 - one kind of error for everything wrong with a row

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from collections.abc import Sequence
 from functools import cache
-from importlib.metadata import version
 from importlib.resources import files
 from typing import Any, Final
 
-from spanscore.reports.page.embedded_json import embedded as embedded
-from spanscore.reports.page.embedded_json import encoded as encoded
+from spanscore import __version__
 
 _STYLES: Final = "page.css"
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_ESCAPES: Final = {ord("<"): r"\u003c", 0x2028: r"\u2028", 0x2029: r"\u2029"}
+"""In an element `script` a `<` may end it, or begin a comment that hides its end; the other two end a line of JS."""
 
 
 def render(template: str, data: str, *, title: str, scripts: Sequence[str], live: bool = False, **values: Any) -> str:
@@ -41,7 +43,7 @@ def render(template: str, data: str, *, title: str, scripts: Sequence[str], live
         style=Markup(_text(_STYLES)),  # noqa: S704 - our own file
         script=Markup(_script(tuple(scripts))),  # noqa: S704 - as above
         data=Markup(data),  # noqa: S704 - JSON without a "<"
-        version=version("spanscore"),
+        version=__version__,
         **values,
     )
     return page
@@ -64,6 +66,25 @@ def policy(scripts: Sequence[str], *, live: bool = False) -> str:
         "trusted-types": "'none'",
     }
     return "; ".join(f"{rule} {allowed}" for rule, allowed in rules.items())
+
+
+def embedded(value: Any) -> str:
+    """Return a value as JSON for an element `script`, in as few characters as possible.
+
+    A lone surrogate stays unchanged: `encoded` writes it as an escape of JSON.
+    """
+    text = _ENCODER.encode(value)
+    return text if text.isascii() and "<" not in text else text.translate(_ESCAPES)
+
+
+def encoded(text: str) -> bytes:
+    """Return a page, or a part of it, as its bytes."""
+    return text.encode("utf-8", "backslashreplace")
+
+
+def size_of(text: str) -> int:
+    """Return how many bytes a text has in a page."""
+    return len(text) if text.isascii() else len(encoded(text))
 
 
 def _hash(text: str) -> str:

@@ -7,10 +7,8 @@ from typing import Any, Final, NamedTuple, assert_never
 
 from spanscore.model import Evaluation, Failed, Report, Score, Skipped
 from spanscore.reports.evaluation_event import MAX_EXPLANATION_CHARS, failure_text
-from spanscore.reports.page import render
-from spanscore.reports.page.embedded_json import embedded, size_of
+from spanscore.reports.page import embedded, render, size_of
 from spanscore.reports.page.story import cut, story
-from spanscore.reports.page.strings import Strings
 from spanscore.reports.reasons import reasons
 
 SCRIPTS: Final = ("elements.js", "summary.js", "reasons.js", "trajectory.js", "address.js", "run.js", "runs.js")
@@ -54,7 +52,7 @@ class RunBatch:
         self._left: Final = {"fail": room.failed, "others": room.others, "bare": room.bare}
         self._told_left: Final = [(MAX_EXPLANATION_CHARS, room.told), (_BRIEF_CHARS, room.told // 2)]
         self._reasons_left = room.reasons
-        self._strings: Final = Strings()
+        self._strings: Final = _Strings()
         self._rows: Final[list[str]] = []
 
     def add(self, report: Report) -> None:
@@ -90,8 +88,7 @@ class RunBatch:
     def embedded(self, names: Sequence[str]) -> str:
         """Return all runs as JSON for a page.
 
-        Args:
-            names: the names of the runs, in their order.
+        The names are of the runs, in their order.
         """
         named = [f"{row},{self._strings.number(cut(name))}]" for row, name in zip(self._rows, names, strict=True)]
         return f'{{"strings":{self._strings.embedded()},"runs":[{",".join(named)}]}}'
@@ -100,12 +97,7 @@ class RunBatch:
         """Return `[evaluator, type, status, value, explanation]`."""
         status, value, told = _said(report, evaluation)
         names = (evaluation.name, evaluation.type)
-        return [
-            *(self._strings.number(cut(name)) for name in names),
-            status,
-            value,
-            self._told(told),
-        ]
+        return [*(self._strings.number(cut(name)) for name in names), status, value, self._told(told)]
 
     def _told(self, explanation: str) -> int:
         """Return the number of an explanation: whole, then cut, and then none, as the room for them fills up."""
@@ -154,6 +146,38 @@ class RunBatch:
             return None
         self._left[kind] -= needed
         return text
+
+
+class _Strings:
+    """Gives each text of a page a number, and stores it once in its final form. The empty text, no text, has 0."""
+
+    def __init__(self) -> None:
+        self._numbers: Final[dict[str, int]] = {}
+        self.size = 0
+        """The size of all texts, in bytes of the page."""
+        self.number("")
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def number(self, text: str) -> int:
+        """Return the number of a text."""
+        key = embedded(text)
+        found = self._numbers.get(key)
+        if found is None:
+            found = self._numbers[key] = len(self._numbers)
+            self.size += size_of(key)
+        return found
+
+    def forget_from(self, number: int) -> None:
+        """Forget the texts that have this number or a higher one."""
+        while len(self._numbers) > number:
+            key, _ = self._numbers.popitem()
+            self.size -= size_of(key)
+
+    def embedded(self) -> str:
+        """Return all texts as a JSON array for a page."""
+        return f"[{','.join(self._numbers)}]"
 
 
 def runs_page(batches: Iterable[str], data: Mapping[str, Any], **values: Any) -> str:

@@ -18,9 +18,6 @@ def reasons_data(rows: Sequence[ReasonRow]) -> dict[str, Any]:
     A row is `[reason, runs, agents, whether it is part of another one, [[text of an error, runs], ...], change or null,
     bars, number of all runs or conversations]`, a change `[ratio or null, begin, end]`, a bar
     `[begin, end, runs, failed runs]`; times are in ms since the epoch.
-
-    Args:
-        rows: of the table of reasons.
     """
     grown = clearest(rows)
     return {

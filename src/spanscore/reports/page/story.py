@@ -41,12 +41,9 @@ def story(report: Report, number: Number, *, is_full: bool) -> list[Any]:
     A call is `[name, begin in µs, duration in µs or null, arguments, result, error, agent, id of the span, whether it
     is restored, wrong arguments]`, a mark `[index of the call, evaluator, what deviates]`, an alignment `[evaluator,
     [[expected, index of the call or null, status, what deviates, how many calls it stands for], ...]]`, a call not made
-    `[name, "waits" or "refused"]`; the turns of a conversation are the numbers of their calls.
-
-    Args:
-        report: the run; its `tool_content` decides whether arguments, results and the texts of errors are shown.
-        number: returns the number of a text.
-        is_full: whether there is room for arguments and results.
+    `[name, "waits" or "refused"]`; the turns of a conversation are the numbers of their calls. With its `tool_content`,
+    arguments, results and the texts of errors are shown, the first two only if there is room for them (`is_full`).
+    `number` returns the number of a text.
     """
     trajectory = report.trajectory
     content = SHOWN if report.tool_content and is_full else LEFT_OUT if report.tool_content else HIDDEN

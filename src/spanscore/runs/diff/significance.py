@@ -103,7 +103,10 @@ def score_interval(strata: Sequence[Stratum], confidence: float) -> Interval:
     """Return the difference of the mean scores, with its interval by Student's t, over cases where there are some."""
     if len(strata) >= _FEW_CASES:
         return _over_cases([_mean(each.new) - _mean(each.base) for each in strata], confidence)
-    sides = [[sample.value for each in strata for sample in side(each)] for side in (_new, _base)]
+    sides = (
+        [sample.value for each in strata for sample in each.new],
+        [sample.value for each in strata for sample in each.base],
+    )
     if {0.0, 1.0}.issuperset(sides[0] + sides[1]):
         new, base = (_wilson(round(sum(values)), len(values), confidence) for values in sides)
         return _newcombe(new, base, 0.0)
@@ -192,14 +195,6 @@ def _sums(values: Any, count: int, random: np.random.Generator) -> Any:
 def _difference(of_new: Any, of_all: Any, new: int, runs: int) -> Any:
     """Return the difference of the means of both sides, from the sums of one and of all."""
     return of_new / new - (of_all - of_new) / (runs - new)
-
-
-def _new(stratum: Stratum) -> Sequence[Sample]:
-    return stratum.new
-
-
-def _base(stratum: Stratum) -> Sequence[Sample]:
-    return stratum.base
 
 
 def _passed(samples: Sequence[Sample]) -> int:

@@ -178,12 +178,8 @@ def _judged(
 ) -> Compared:
     """Return the measure with its verdict.
 
-    Args:
-        each: the measure.
-        its: the scores, case by case.
-        tests: the result of its test, raw and adjusted for the number of measures.
-        settings: the limits of the verdict.
-        by_itself: whether equal samples are of the same case or run, so that equality means no difference.
+    The tests are raw, and adjusted for the number of measures. `by_itself` says whether equal samples are of the same
+    case or run, so that equality means no difference.
     """
     raw, adjusted = tests
     is_rate = each.measure is Measure.PASS_RATE

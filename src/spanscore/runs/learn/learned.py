@@ -17,9 +17,8 @@ from spanscore.runs.learn.conduct import learned_budget, learned_loops, learned_
 from spanscore.runs.learn.evidence import MANY, least, most
 from spanscore.runs.learn.learned_rules import learned_rules
 from spanscore.runs.learn.noted import Noted, plain
-from spanscore.runs.learn.parallel import overlapping_groups
 from spanscore.runs.learn.schemas import SeenValue, schema_of
-from spanscore.runs.learn.structure import MOST_WORK, counts_by_name, learned_steps, rare_tools
+from spanscore.runs.learn.structure import MOST_WORK, counts_by_name, learned_steps, overlapping_groups, rare_tools
 
 Build: TypeAlias = Callable[[str, Mapping[str, Any]], Evaluator]
 """Builds an evaluator of a type with parameters, and raises `ConfigError` where they are wrong."""

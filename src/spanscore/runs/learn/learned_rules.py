@@ -135,10 +135,7 @@ class _Companions(NamedTuple):
 
 
 def _companions(
-    places: Mapping[int, list[int]],
-    places_in: Sequence[_Places],
-    others: Mapping[str, set[int]],
-    tried: int,
+    places: Mapping[int, list[int]], places_in: Sequence[_Places], others: Mapping[str, set[int]], tried: int
 ) -> _Companions:
     found = _Companions([], [], [])
     for tool, where in sorted(others.items()):

@@ -38,9 +38,7 @@ class SeenValue(NamedTuple):
 def schema_of(values: Sequence[SeenValue], depth: int = 0) -> dict[str, Any]:
     """Return the JSON Schema that values have in common, with notes; of masked values that of any value.
 
-    Args:
-        values: at least one.
-        depth: how many levels above are described; below the deepest only types are.
+    There is at least one value. Below the deepest of the levels that are described, only types are.
     """
     if any(has_mark(each.value) for each in values):
         return {}

@@ -10,10 +10,12 @@ fits what is found.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 from spanscore.compare.effort import Effort, TooMuchWorkError
+from spanscore.model import Trajectory
 from spanscore.runs.learn.evidence import least, most, needed, times
 from spanscore.runs.learn.noted import Noted, plain
 from spanscore.runs.learn.relations import Label, Relations, Traced
@@ -73,13 +75,7 @@ def _labelled(runs: Sequence[Sequence[str]]) -> list[Traced]:
 
 
 class _Steps:
-    """Takes runs apart.
-
-    Args:
-        runs: how many there are.
-        step: what expects a call of a name.
-        effort: what it may take.
-    """
+    """Takes runs apart."""
 
     def __init__(self, runs: int, step: Callable[[str], Any], effort: Effort) -> None:
         self._runs: Final = runs
@@ -106,8 +102,7 @@ class _Steps:
 
     def _block(self, log: Sequence[Traced], *, covering: bool) -> list[Any]:
         if self._depth >= _DEEPEST:
-            message = f"the steps are more than {_DEEPEST} levels deep"
-            raise TooMuchWorkError(message)
+            raise TooMuchWorkError(f"the steps are more than {_DEEPEST} levels deep")
         self._depth += 1
         found = self._taken_apart(log, covering=covering)
         self._depth -= 1
@@ -207,3 +202,45 @@ def _cut(labels: Sequence[Label], first: Label) -> Iterator[tuple[Label, ...]]:
         if place == len(labels) or labels[place] == first:
             yield tuple(labels[begin:place])
             begin = place
+
+
+def overlapping_groups(steps: Any, runs: Sequence[Trajectory]) -> list[dict[str, Any]]:
+    """Return the steps in any order whose calls overlap in all runs that make several of them."""
+    return [group for group in _groups(steps) if _overlaps(group, runs)]
+
+
+def _overlaps(group: Mapping[str, Any], runs: Sequence[Trajectory]) -> bool:
+    tools = {name for member in group["any_order"] for name in _tools(plain(member))}
+    several = [run for run in runs if sum(name in tools for name in set(run.names)) > 1]
+    return len(several) >= needed(len(runs)) and all(_overlap(run, tools) for run in several)
+
+
+def _groups(value: Any) -> Iterable[dict[str, Any]]:
+    """Yield the steps that are groups in any order."""
+    if isinstance(value, Noted):
+        if isinstance(value.value, dict) and "any_order" in value.value:
+            yield value.value
+        yield from _groups(value.value)
+    elif isinstance(value, (list, Mapping)):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _groups(each)
+
+
+def _tools(step: Any) -> Iterable[str]:
+    if isinstance(step, str):
+        yield step
+    elif isinstance(step, (list, Mapping)):
+        for each in step.values() if isinstance(step, Mapping) else step:
+            yield from _tools(each)
+
+
+def _overlap(run: Trajectory, tools: Iterable[str]) -> bool:
+    """Return whether calls of these tools, but not all calls, were asked for in one turn, or ran at one time."""
+    wanted = frozenset(tools)
+    calls = sorted((call for call in run.calls if call.name in wanted), key=lambda call: call.start_ns)
+    turns = {call.turn for call in run.calls}
+    if len(turns) > 1 and len({call.turn for call in calls}) == 1 and calls[0].turn is not None:
+        return True
+    return all(call.was_timed for call in calls) and all(
+        later.start_ns < earlier.end_ns for earlier, later in pairwise(calls)
+    )
