@@ -29,7 +29,7 @@ class Stored:
     """Conversations with a journal on disk, as they are after a start."""
 
     def __init__(self, storage: Storage) -> None:
-        self.storage = storage
+        self.turns = storage.turns
         self.held: Conversations = holding()
         for note in storage.earlier.finished_conversations():
             self.held.restore_finished(*ids_of(note))
@@ -39,11 +39,11 @@ class Stored:
 
     def turn(self, record: bytes, needed: object, needed_size: int) -> None:
         """Write a turn."""
-        self.storage.turns.add(record, needed, needed_size)  # type: ignore[arg-type]
+        self.turns.add(record, needed, needed_size)  # type: ignore[arg-type]
 
     def finished(self, key: bytes, trace_ids: Collection[bytes]) -> None:
         """Write the end of a conversation."""
-        self.storage.finish_conversation(key, trace_ids)
+        self.turns.finish(key, trace_ids)
 
     def finish(self) -> list[dict[str, str | None]]:
         """Finish all, as if the reports went out."""
@@ -187,7 +187,7 @@ def test_what_is_not_needed_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
                 honest = stored.held._open.pop(next(iter(stored.held._open)))
                 stored.finish()
                 stored.held._open[honest.key] = honest
-            sizes.append(stored.storage.size)
+            sizes.append(stored.turns.size)
     with started(tmp_path) as stored:
         assert 1 == stored.held.counts().open
 
@@ -231,5 +231,5 @@ def test_without_the_section_all_goes(tmp_path: Path) -> None:
         stored.finish()
         add(stored.held, turn(2, "look"))
     with started(tmp_path) as stored:
-        stored.storage.forget_conversations()
+        stored.turns.clear()
     assert [] == [each.name for each in tmp_path.iterdir() if each.suffix in {TURNS, FINISHED}]

@@ -147,7 +147,7 @@ class Durability:
         with self._lock:
             if self._directory is not None:
                 try:
-                    self._opened.finish_conversation(key, trace_ids)
+                    self._opened.turns.finish(key, trace_ids)
                 except OSError as error:
                     _log.error(
                         "storage: a finished conversation may be counted again after a restart: %s", error.strerror
@@ -260,7 +260,7 @@ class Durability:
                 except (ValueError, KeyError, TypeError):
                     _log.error("storage: a turn of a conversation cannot be read any more")
         if conversations is None:
-            self._opened.forget_conversations()
+            self._opened.turns.clear()
         elif number := conversations.counts().open:
             _log.info("conversations of an earlier process that go on: %d", number)
 

@@ -50,9 +50,7 @@ class Earlier:
     over the found files.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the logs
-        self, files: Files, found: Found, log: RequestLog, closed: IdLog, turns: TurnLog, finished: IdLog
-    ) -> None:
+    def __init__(self, files: Files, found: Found, log: RequestLog, closed: IdLog, turns: TurnLog) -> None:
         self.lost = 0
         """Requests that were damaged."""
         self._files: Final = files
@@ -60,7 +58,6 @@ class Earlier:
         self._log: Final = log
         self._closed: Final = closed
         self._turns: Final = turns
-        self._finished: Final = finished
 
     @property
     def first_request(self) -> int:
@@ -92,7 +89,7 @@ class Earlier:
         for name in self._found.finished:
             content, bodies = self._bodies(name, Kind.FINISHED)
             ids = sum(map(count_in, bodies))
-            self._finished.adopt(IdFile(name, number_of(name), len(content), ids=ids, new=ids))
+            self._turns.notes.adopt(IdFile(name, number_of(name), len(content), ids=ids, new=ids))
             yield from bodies
 
     def _bodies(self, name: str, kind: Kind) -> tuple[bytes, Sequence[bytes]]:

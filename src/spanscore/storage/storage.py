@@ -6,7 +6,7 @@ import errno
 import logging
 import secrets
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple
@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from spanscore.storage.compaction import UNFINISHED, Compacted, Narrow, compact
 from spanscore.storage.directory import Files, StorageError
 from spanscore.storage.earlier import Earlier
-from spanscore.storage.id_log import CLOSED, FINISHED, IdLog
+from spanscore.storage.id_log import CLOSED, IdLog
 from spanscore.storage.log_file import Disk
 from spanscore.storage.monitors_file import MonitorsFile
 from spanscore.storage.records import RECORD_HEADER_SIZE, Kind
@@ -24,7 +24,7 @@ from spanscore.storage.room import Room
 from spanscore.storage.settings import StorageSettings
 from spanscore.storage.syncer import Synced, Syncer, Tell
 from spanscore.storage.trouble import Trouble
-from spanscore.storage.turn_log import TurnLog, note_of
+from spanscore.storage.turn_log import TurnLog
 
 FULL: Final = "full"
 TOO_LARGE: Final = "too_large"
@@ -83,14 +83,10 @@ class Storage:
         most = max(1, settings.max_size // _CLOSED_SHARE // (RECORD_HEADER_SIZE + _TRACE_ID_SIZE))
         remember = min(settings.remember, most)
         self._closed: Final = IdLog(self._disk, CLOSED, remember, most)
-        """The closed and the scored traces."""
-        self._finished: Final = IdLog(self._disk, FINISHED, remember, most)
-        """The finished conversations, and their turns."""
-        self._ids: Final = (self._closed, self._finished)
-        self.turns: Final = TurnLog(self._disk)
+        self.turns: Final = TurnLog(self._disk, remember, most)
         """The stored turns of conversations."""
         self.monitors: Final = MonitorsFile(self._disk)
-        self.earlier: Final = Earlier(files, found, self.requests, self._closed, self.turns, self._finished)
+        self.earlier: Final = Earlier(files, found, self.requests, self._closed, self.turns)
         """The data of earlier processes."""
         self.pauses_given_up = 0
         """The number of traces with a run that pauses that were released to make room."""
@@ -103,7 +99,7 @@ class Storage:
     @property
     def size(self) -> int:
         """Bytes on disk."""
-        return self.requests.size + self._closed.size + self._finished.size + self.turns.size
+        return self.requests.size + self._closed.size + self.turns.size
 
     @property
     def lost(self) -> int:
@@ -167,25 +163,10 @@ class Storage:
         This covers the requests up to the number `sequence`, the last one when the trace was closed; without it, up to
         the last one with a complete `hold`.
         """
-        is_closing = sequence is None
         upto = self.requests.last_held if sequence is None else sequence
         with suppress(OSError):  # it is tried again
-            self._closed.append(Kind.CLOSED, trace_id, upto, new=is_closing)
+            self._closed.append(Kind.CLOSED, trace_id, upto, new=sequence is None)
         self.requests.release(trace_id)
-
-    def finish_conversation(self, key: bytes, trace_ids: Collection[bytes]) -> None:
-        """Write that a conversation is finished.
-
-        Raises:
-            OSError: it is not written yet, and is written later.
-        """
-        ids = 1 + len(trace_ids)
-        self._finished.append(Kind.FINISHED, note_of(key, trace_ids), ids=ids, new=ids)
-
-    def forget_conversations(self) -> None:
-        """Delete all turns and notes."""
-        self.turns.clear()
-        self._syncer.delete(*self._finished.clear())
 
     def synced(self, result: Synced) -> None:
         """Take note of a round of syncing."""
@@ -193,8 +174,8 @@ class Storage:
             self.sync_failures += 1
         self.requests.synced(result)
         if result.failed:
-            for log in (*self._ids, self.turns):
-                log.not_synced(result.failed)
+            self._closed.not_synced(result.failed)
+            self.turns.not_synced(result.failed)
 
     def only_in_memory(self) -> frozenset[bytes]:
         """Look for the files, and return the traces not scored yet that the next start would not find whole."""
@@ -204,11 +185,10 @@ class Storage:
     def look_after(self) -> None:
         """Delete unneeded files, and check whether there is room again. Call it about every second."""
         self._look_for_files()
+        with suppress(OSError):
+            self._closed.catch_up()
         self.turns.catch_up()
-        for log in self._ids:
-            with suppress(OSError):
-                log.catch_up()
-            self._syncer.delete(*log.forget(self._first_needed))
+        self._syncer.delete(*self._closed.forget(self._first_needed))
         if self._gone:
             return
         if self._trouble.why == _FULL:
@@ -274,9 +254,8 @@ class Storage:
         """Stop writing, and sync all written data; False if that took longer than the timeout."""
         self.requests.end()
         self.turns.end()
-        for log in self._ids:
-            with suppress(OSError):  # traces that could not be recorded as closed are scored again after the next start
-                log.end()
+        with suppress(OSError):  # traces that could not be recorded as closed are scored again after the next start
+            self._closed.end()
         return self._syncer.end(timeout_s)
 
     @property
@@ -296,8 +275,7 @@ class Storage:
             there = frozenset(self._files.names())
         except OSError:
             return
-        for log in self._ids:
-            log.forget_missing(there)
+        self._closed.forget_missing(there)
         lost = self.requests.forget_missing(there)
         if lost:
             self._removed += lost

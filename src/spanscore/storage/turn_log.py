@@ -1,10 +1,12 @@
-"""The turns of open conversations, in files of their own, and the notes of finished ones."""
+"""The turns of open conversations, and the notes of finished ones, in files of their own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from typing import Final
 
+from spanscore.storage.id_log import FINISHED, IdLog
 from spanscore.storage.log_file import Disk, LogFile
 from spanscore.storage.records import Kind
 
@@ -16,14 +18,24 @@ _ID: Final = 17
 _SPARE: Final = 4 * 2**20
 """Bytes that turns may take on disk beside twice the size of the turns that are needed."""
 _FILES: Final = 8
+_NO_REQUEST: Final = 1
+"""Every number of a request is at least this: no note waits for one."""
 
 
 class TurnLog:
-    """Appends turns, which are read back at the next start. Those not needed go when all others are written anew."""
+    """Appends turns, and notes of finished conversations; both are read back at the next start.
 
-    def __init__(self, disk: Disk) -> None:
-        self.size = 0
-        """Bytes on disk."""
+    Turns that are no longer needed go when all others are written anew.
+
+    Args:
+        disk: writes the files.
+        remember: the ids of finished conversations, and of their turns, to know after a restart.
+        most: the most of these ids on disk.
+    """
+
+    def __init__(self, disk: Disk, remember: int, most: int) -> None:
+        self.notes: Final = IdLog(disk, FINISHED, remember, most)
+        self._turn_size = 0
         self._disk: Final = disk
         self._number = 0
         self._files: list[str] = []
@@ -31,10 +43,15 @@ class TurnLog:
         self._is_behind = False
         self._needed: Callable[[], Iterable[bytes]] = tuple
 
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return self._turn_size + self.notes.size
+
     def adopt(self, name: str, number: int, size: int) -> None:
-        """Take over a file of an earlier process, from old to new."""
+        """Take over a file of turns of an earlier process, from old to new."""
         self._files.append(name)
-        self.size += size
+        self._turn_size += size
         self._number = max(self._number, number)
 
     def add(self, turn: bytes, needed: Callable[[], Iterable[bytes]], needed_size: int) -> None:
@@ -49,34 +66,53 @@ class TurnLog:
         try:
             if not self._is_behind:
                 self._append(turn)
-            is_wasteful = self.size > _SPARE + 2 * needed_size or len(self._files) > _FILES
+            is_wasteful = self._turn_size > _SPARE + 2 * needed_size or len(self._files) > _FILES
             if is_wasteful and not self._is_behind:
                 self._write_anew()
         except OSError:
             self._is_behind = True
         self.catch_up()
 
+    def finish(self, key: bytes, trace_ids: Collection[bytes]) -> None:
+        """Write that a conversation is finished.
+
+        Raises:
+            OSError: it is not written yet, and is written later.
+        """
+        ids = 1 + len(trace_ids)
+        note = key + b"".join(each.ljust(_ID, b"\0") for each in trace_ids)
+        self.notes.append(Kind.FINISHED, note, ids=ids, new=ids)
+
     def catch_up(self) -> None:
-        """Write the turns that could not be written before. Call it about every second."""
+        """Write what could not be written before, and delete old notes. Call it about every second."""
         try:
             if self._is_behind:
                 self._write_anew()
         except OSError:
-            self.end()
+            self._retire()
+        with suppress(OSError):
+            self.notes.catch_up()
+        self._disk.syncer.delete(*self.notes.forget(_NO_REQUEST))
 
     def not_synced(self, files: Collection[int]) -> None:
-        """Write no more to a file that could not be synced."""
+        """Write no more to files that could not be synced."""
         if self._current is not None and self._current.file in files:
             self._is_behind = True
-            self.end()
+            self._retire()
+        self.notes.not_synced(files)
 
     def clear(self) -> None:
         """Delete everything."""
-        self._disk.syncer.delete(*self._files)
-        self._files, self.size = [], 0
+        self._disk.syncer.delete(*self._files, *self.notes.clear())
+        self._files, self._turn_size = [], 0
 
     def end(self) -> None:
-        """Write no more to the file."""
+        """Write no more."""
+        self._retire()
+        with suppress(OSError):  # a conversation may be counted again after the next start
+            self.notes.end()
+
+    def _retire(self) -> None:
         if self._current is not None:
             self._current.close()
             self._current = None
@@ -86,25 +122,20 @@ class TurnLog:
             self._number += 1
             self._current = LogFile(self._disk, f"{self._number:016x}{TURNS}", has_gaps=True)
             self._files.append(self._current.name)
-            self.size += self._current.size
+            self._turn_size += self._current.size
         before = self._current.size
         self._current.append(Kind.TURN, 0, turn)
-        self.size += self._current.size - before
+        self._turn_size += self._current.size - before
 
     def _write_anew(self) -> None:
-        old, old_size = len(self._files), self.size
-        self.end()
+        old, old_size = len(self._files), self._turn_size
+        self._retire()
         for turn in self._needed():
             self._append(turn)
         self._disk.syncer.delete(*self._files[:old])
         del self._files[:old]
-        self.size -= old_size
+        self._turn_size -= old_size
         self._is_behind = False
-
-
-def note_of(key: bytes, trace_ids: Collection[bytes]) -> bytes:
-    """Return the note of a finished conversation."""
-    return key + b"".join(each.ljust(_ID, b"\0") for each in trace_ids)
 
 
 def ids_of(note: bytes) -> tuple[bytes, list[bytes]]:
