@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from spanscore.contracts import ModelCallReading
 from spanscore.dialects import _content as content
-from spanscore.dialects._model_messages import MAX_NODES, each_message
+from spanscore.dialects._model_messages import MAX_NODES, each_message, numbered
 from spanscore.model import Attributes, AttributeValue, Recorded
 
 MODEL: Final = ("gen_ai.response.model", "gen_ai.request.model")
@@ -79,6 +80,28 @@ def texts(messages: Recorded, instructions: Recorded = None) -> Sides:
             user.extend(_said(message))
         elif said_by in _SYSTEM:
             system.extend(_said(message))
+    return tuple(user), tuple(system)
+
+
+def numbered_texts(attributes: Attributes, prefix: str, key: re.Pattern[str]) -> Sides:
+    """Return the texts of messages that are spread over numbered attributes.
+
+    Args:
+        attributes: of a span.
+        prefix: with which their keys begin.
+        key: matches `role`, `content` and keys that begin with `contents.`, as `numbered` has it.
+    """
+    user: list[str] = []
+    system: list[str] = []
+    for fields in numbered(attributes, prefix, key):
+        said_by = content.text(fields.get("role"))
+        side = user if said_by in _USER else system if said_by in _SYSTEM else None
+        if side is None:
+            continue
+        whole = content.decoded(fields.get("content"))
+        found = [*_parts(whole)] if isinstance(whole, list) else [content.text(fields.get("content"))]
+        found += [content.text(value) for name, value in fields.items() if name.startswith("contents.")]
+        side.extend(text for text in found if text)
     return tuple(user), tuple(system)
 
 

@@ -10,7 +10,7 @@ from spanscore.contracts import CallReading, ModelReading, SentMessage
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
-from spanscore.model import JSON, Attributes, AttributeValue, Later, LaterList, Recorded
+from spanscore.model import Attributes, AttributeValue, Later, LaterList, Recorded
 
 _TYPES: Final = frozenset({"function_call", "function_call_output", "ai", "tool"})
 """The types of messages without a role: in OpenAI's Responses API, and of LangChain, besides users' and systems'."""
@@ -47,7 +47,7 @@ def history(sent: Recorded) -> tuple[SentMessage, ...]:
     return tuple(map(_message, messages.each_message(sent, _is_message)))
 
 
-def numbered(attributes: Attributes, prefix: str, key: re.Pattern[str]) -> list[JSON]:
+def numbered_history(attributes: Attributes, prefix: str, key: re.Pattern[str]) -> tuple[SentMessage, ...]:
     """Return messages that are spread over numbered attributes, by the names that OpenInference gives their fields.
 
     Args:
@@ -55,7 +55,7 @@ def numbered(attributes: Attributes, prefix: str, key: re.Pattern[str]) -> list[
         prefix: with which their keys begin.
         key: matches the keys as `messages.numbered` has it; its last group is the name of a field.
     """
-    return [_whole(fields) for fields in messages.numbered(attributes, prefix, key)]
+    return history([_whole(fields) for fields in messages.numbered(attributes, prefix, key)])
 
 
 def _is_message(node: Mapping[str, Any]) -> bool:

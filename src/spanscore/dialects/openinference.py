@@ -46,6 +46,7 @@ READS: Final = frozenset(
 """The attributes that the conventions define and a dialect may look at."""
 
 _FIELD: Final = re.compile(r"llm\.input_messages\.(\d+)\.message\.(.+)")
+_TEXT: Final = re.compile(r"llm\.input_messages\.(\d+)\.message\.(role|content|contents\.\d+\.message_content\.text)")
 _MODEL: Final = ("llm.model_name",)
 _TOKENS: Final = {
     "sent": ("llm.token_count.prompt",),
@@ -108,7 +109,7 @@ class Openinference:
     def read_model_call(self, span: Span) -> ModelCallReading | None:
         if span.attributes.get(KIND) != "LLM":
             return None
-        texts = model_calls.texts(sent_messages.numbered(span.attributes, _INPUT_MESSAGES, _FIELD))
+        texts = model_calls.numbered_texts(span.attributes, _INPUT_MESSAGES, _TEXT)
         return model_calls.reading(span.attributes, texts, model=_MODEL, **_TOKENS)
 
 
@@ -134,7 +135,7 @@ def _history(span: Span) -> Sequence[SentMessage]:
     keys = [key for key in attributes if key.startswith(_INPUT_MESSAGES)]
     if not any("tool" in key or attributes[key] == "tool" for key in keys):
         return ()
-    told = sent_messages.history(sent_messages.numbered(attributes, _INPUT_MESSAGES, _FIELD))
+    told = sent_messages.numbered_history(attributes, _INPUT_MESSAGES, _FIELD)
     if any(each.requests for each in told):
         return told
     return sent_messages.history_in(attributes.get(INPUT)) or told

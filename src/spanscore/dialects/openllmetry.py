@@ -19,7 +19,6 @@ from spanscore.dialects import _content as content
 from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
-from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai
 from spanscore.model import JSON, Later, Span
 
@@ -48,7 +47,7 @@ READS: Final = frozenset(
 """The attributes that the conventions define and a dialect may look at."""
 
 _PROMPT: Final = "gen_ai.prompt."
-_FIELD: Final = re.compile(r"gen_ai\.prompt\.(\d+)\.(role|content)")
+_TEXT: Final = re.compile(r"gen_ai\.prompt\.(\d+)\.(role|content)")
 
 
 class Openllmetry:
@@ -94,7 +93,7 @@ class Openllmetry:
         if not _is_model(span):
             return None
         # Later versions write the messages as the semantic conventions do.
-        user, system = model_calls.texts(sent_messages.numbered(span.attributes, _PROMPT, _FIELD))
+        user, system = model_calls.numbered_texts(span.attributes, _PROMPT, _TEXT)
         reading = gen_ai.model_call(span)
         return replace(reading, user_text=reading.user_text or user, system_text=reading.system_text or system)
 
