@@ -24,8 +24,8 @@ from receivers.otlp_requests import texts as attributes_of
 from spanscore.config.parts import masked_requests
 from spanscore.errors import InputError
 from spanscore.model import NOT_RECORDED, CloseReason, Score, Skipped, Trace, Trajectory
-from spanscore.recordings.in_memory import RequestsInMemory
 from spanscore.recordings.masked_requests import MaskedRequests
+from spanscore.recordings.span_batches import RequestsInMemory
 from spanscore.recordings.writer import ProtobufRequest, RecordingWriter
 from spanscore.runs.golden_rows import golden_rows
 from spanscore.trajectories.masks import Masks

@@ -16,7 +16,7 @@ from receivers.otlp_requests import CORPUS, CORPUS_NAMES, corpus_lines, from_jso
 from spanscore.errors import InputError
 from spanscore.model import Span
 from spanscore.recordings.files import Recording
-from spanscore.recordings.in_memory import RequestsInMemory
+from spanscore.recordings.span_batches import RequestsInMemory
 from spanscore.recordings.writer import ProtobufRequest, RecordingWriter
 
 NAMES = [f"runs{suffix}{gz}" for suffix in (".jsonl", ".ndjson", ".json", ".pb", ".binpb") for gz in ("", ".gz")]

@@ -1,4 +1,4 @@
-"""Batches of spans with the traces that are finished, and such batches of tables that are sorted by trace id."""
+"""Batches of spans with the traces that are finished: of requests in memory, and of tables sorted by trace id."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Final, NamedTuple
 from spanscore.errors import InputError
 from spanscore.model import Span
 from spanscore.otlp.findings import Decoded
+from spanscore.otlp.from_logs import decode_logs
+from spanscore.otlp.from_protobuf import decode_protobuf
+from spanscore.recordings.writer import ProtobufRequest
 
 _BEGINNING: Final = b""
 _END: Final = b"\xff" * 17  # behind the last trace id
@@ -24,6 +27,28 @@ class SpanBatch(NamedTuple):
     """Stand-ins for refused spans and log records, of kind `REFUSED`."""
     is_flagless: bool = False
     """Whether the source keeps no flags of spans, so that it cannot tell whether a parent is remote."""
+
+
+class RequestsInMemory:
+    """A recording that is in memory.
+
+    Args:
+        requests: in the order in which they came.
+        log_names: the prefixes of the names of log records that are read.
+    """
+
+    def __init__(self, requests: Sequence[ProtobufRequest], log_names: Sequence[str] = ()) -> None:
+        self._requests: Final = requests
+        self._log_names: Final = log_names
+
+    def read(self) -> Iterator[SpanBatch]:
+        """Yield the spans; all traces end with the last."""
+        for signal, body in self._requests:
+            if signal == "logs":
+                decoded = decode_logs(body, self._log_names, max_records=None)
+            else:
+                decoded = decode_protobuf(body, max_spans=None)
+            yield SpanBatch(list(decoded.spans), [], decoded.lost)
 
 
 class SortedSpans:

@@ -25,7 +25,7 @@ from spanscore.errors import InputError
 from spanscore.in_process.capture import captured_logs, captured_spans
 from spanscore.model import Report, Trajectory
 from spanscore.recordings.files import Recording
-from spanscore.recordings.in_memory import RequestsInMemory
+from spanscore.recordings.span_batches import RequestsInMemory
 from spanscore.recordings.writer import ProtobufRequest, RecordingWriter
 from spanscore.runs import offline
 from spanscore.runs.offline import RecordedConversations
