@@ -6,7 +6,7 @@ from typing import Final
 
 from spanscore.contracts import CallReading, Markers, Reading
 from spanscore.dialects import gen_ai
-from spanscore.dialects._frame import FrameworkDialect
+from spanscore.dialects._framework import FrameworkDialect
 from spanscore.model import Span
 
 _TYPE: Final = "ag2.span.type"

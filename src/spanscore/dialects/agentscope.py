@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from spanscore.contracts import CallReading, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai
-from spanscore.dialects._frame import FrameworkDialect
+from spanscore.dialects._framework import FrameworkDialect
 from spanscore.model import Recorded, Span
 
 _ERROR: Final = "error"

@@ -9,7 +9,7 @@ from typing import Final
 from spanscore.contracts import CallReading, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import openinference
-from spanscore.dialects._frame import FrameworkDialect
+from spanscore.dialects._framework import FrameworkDialect
 from spanscore.model import Recorded, Span
 
 _SCOPES: Final = frozenset(

@@ -9,7 +9,7 @@ from spanscore.contracts import CallRequest, CallState, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import openinference
-from spanscore.dialects._frame import FrameworkDialect
+from spanscore.dialects._framework import FrameworkDialect
 from spanscore.model import Span
 
 _SCOPES: Final = frozenset(

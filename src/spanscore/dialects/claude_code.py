@@ -9,7 +9,7 @@ from spanscore.contracts import CallReading, CaptureSetting, Markers, ModelReadi
 from spanscore.dialects import _content as content
 from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import gen_ai
-from spanscore.dialects._frame import FrameworkDialect
+from spanscore.dialects._framework import FrameworkDialect
 from spanscore.model import NOT_RECORDED, Attributes, Recorded, Span
 
 _SCOPE: Final = "com.anthropic.claude_code.tracing"

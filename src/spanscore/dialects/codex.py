@@ -8,7 +8,7 @@ from typing import Final
 from spanscore.contracts import CallReading, CaptureSetting, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
-from spanscore.dialects._frame import FrameworkDialect
+from spanscore.dialects._framework import FrameworkDialect
 from spanscore.model import EMPTY, NOT_RECORDED, Attributes, Span
 
 _TOOL_RESULT: Final = "codex.tool_result"

@@ -11,7 +11,7 @@ from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai, openinference
-from spanscore.dialects._frame import FrameworkDialect
+from spanscore.dialects._framework import FrameworkDialect
 from spanscore.dialects._literals import literal, printed
 from spanscore.model import JSON, NOT_RECORDED, Later, LaterList, Recorded, Span
 

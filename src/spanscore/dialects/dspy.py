@@ -7,7 +7,7 @@ from dataclasses import replace
 from spanscore.contracts import Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import openinference
-from spanscore.dialects._frame import FrameworkDialect
+from spanscore.dialects._framework import FrameworkDialect
 from spanscore.model import Span
 
 

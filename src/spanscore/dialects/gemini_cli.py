@@ -9,7 +9,7 @@ from typing import Final
 from spanscore.contracts import CallReading, CaptureSetting, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai
-from spanscore.dialects._frame import FrameworkDialect
+from spanscore.dialects._framework import FrameworkDialect
 from spanscore.model import JSON, NOT_RECORDED, Recorded, Span
 
 _SCOPE: Final = "gemini-cli"

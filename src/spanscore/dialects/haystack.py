@@ -19,7 +19,7 @@ from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _sent_messages as sent_messages
-from spanscore.dialects._frame import FrameworkDialect
+from spanscore.dialects._framework import FrameworkDialect
 from spanscore.model import NOT_RECORDED, AttributeValue, Later, Span
 
 _TOOL_NAME: Final = "haystack.tool.name"

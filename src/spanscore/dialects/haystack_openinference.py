@@ -9,7 +9,7 @@ from spanscore.contracts import Markers, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import openinference
-from spanscore.dialects._frame import FrameworkDialect
+from spanscore.dialects._framework import FrameworkDialect
 from spanscore.dialects._literals import printed
 from spanscore.model import JSON, Later, Recorded, Span
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from spanscore.contracts import CallRequest, CaptureSetting, Markers, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import openllmetry
-from spanscore.dialects._frame import FrameworkDialect
+from spanscore.dialects._framework import FrameworkDialect
 from spanscore.model import JSON, NOT_RECORDED, AttributeValue, Recorded, Span
 
 _SCOPE: Final = "opentelemetry.instrumentation.haystack"

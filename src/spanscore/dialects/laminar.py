@@ -7,7 +7,7 @@ from typing import Final
 from spanscore.contracts import Markers, ModelCallReading, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai
-from spanscore.dialects._frame import FrameworkDialect
+from spanscore.dialects._framework import FrameworkDialect
 from spanscore.model import Span
 
 _TYPE: Final = "lmnr.span.type"

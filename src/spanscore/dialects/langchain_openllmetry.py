@@ -8,7 +8,7 @@ from spanscore.contracts import CallReading, Markers, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import gen_ai, openllmetry
-from spanscore.dialects._frame import FrameworkDialect
+from spanscore.dialects._framework import FrameworkDialect
 from spanscore.dialects._langgraph import AFTER_MODEL
 from spanscore.dialects._tool_message import output_message
 from spanscore.model import JSON, NOT_RECORDED, Recorded, Span

@@ -9,7 +9,7 @@ from spanscore.dialects import _content as content
 from spanscore.dialects import _control_flow as control_flow
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _sent_messages as sent_messages
-from spanscore.dialects._frame import FrameworkDialect
+from spanscore.dialects._framework import FrameworkDialect
 from spanscore.dialects._langgraph import graph
 from spanscore.dialects._tool_message import ToolMessage, tool_message
 from spanscore.model import NOT_RECORDED, Recorded, Span

@@ -10,7 +10,7 @@ from spanscore.dialects import _content as content
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai
-from spanscore.dialects._frame import FrameworkDialect
+from spanscore.dialects._framework import FrameworkDialect
 from spanscore.dialects._langgraph import graph
 from spanscore.dialects._tool_message import ToolMessage, output_message
 from spanscore.model import NOT_RECORDED, Recorded, Span

@@ -10,7 +10,7 @@ from typing import Final
 from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallReading, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai, openinference, openllmetry
-from spanscore.dialects._frame import FrameworkDialect
+from spanscore.dialects._framework import FrameworkDialect
 from spanscore.model import Recorded, Span
 
 MAX_AGENT_CHARS: Final = 200

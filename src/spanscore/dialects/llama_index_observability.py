@@ -10,7 +10,7 @@ from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallRead
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import llama_index
-from spanscore.dialects._frame import FrameworkDialect
+from spanscore.dialects._framework import FrameworkDialect
 from spanscore.dialects._literals import printed
 from spanscore.model import JSON, Later, LaterList, Recorded, Span
 

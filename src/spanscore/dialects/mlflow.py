@@ -8,7 +8,7 @@ from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelRea
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _sent_messages as sent_messages
-from spanscore.dialects._frame import FrameworkDialect
+from spanscore.dialects._framework import FrameworkDialect
 from spanscore.dialects._langgraph import graph, metadata
 from spanscore.dialects._tool_message import tool_message
 from spanscore.model import Span

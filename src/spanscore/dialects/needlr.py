@@ -7,7 +7,7 @@ from typing import Final
 from spanscore.contracts import CallReading, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_call_reading as model_calls
-from spanscore.dialects._frame import FrameworkDialect
+from spanscore.dialects._framework import FrameworkDialect
 from spanscore.model import Span
 
 _NAME: Final = "agent.tool.name"

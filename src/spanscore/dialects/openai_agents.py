@@ -10,7 +10,7 @@ from spanscore.contracts import CallReading, CallRequest, CaptureSetting, Marker
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import gen_ai, openinference
-from spanscore.dialects._frame import FrameworkDialect
+from spanscore.dialects._framework import FrameworkDialect
 from spanscore.dialects._literals import printed
 from spanscore.model import JSON, NOT_RECORDED, Attributes, Recorded, Span, StatusCode
 

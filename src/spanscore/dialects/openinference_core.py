@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spanscore.contracts import Markers, Reading
 from spanscore.dialects import openinference
-from spanscore.dialects._frame import FrameworkDialect
+from spanscore.dialects._framework import FrameworkDialect
 from spanscore.model import Span
 
 

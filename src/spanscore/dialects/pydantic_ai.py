@@ -20,7 +20,7 @@ from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai
-from spanscore.dialects._frame import FrameworkDialect
+from spanscore.dialects._framework import FrameworkDialect
 from spanscore.model import JSON, AttributeValue, Later, LaterList, Recorded, Span
 
 _RUNNING_TOOL: Final = "running tool"

@@ -6,7 +6,7 @@ from typing import Final
 
 from spanscore.contracts import CallReading, CaptureSetting, Markers, ModelReading, Reading
 from spanscore.dialects import _content as content
-from spanscore.dialects._frame import FrameworkDialect
+from spanscore.dialects._framework import FrameworkDialect
 from spanscore.model import Span
 
 _KIND: Final = "spring.ai.kind"

@@ -8,7 +8,7 @@ from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading,
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import gen_ai, openinference
-from spanscore.dialects._frame import FrameworkDialect
+from spanscore.dialects._framework import FrameworkDialect
 from spanscore.model import JSON, NOT_RECORDED, Later, Recorded, Span
 
 _STATUS: Final = "gen_ai.tool.status"

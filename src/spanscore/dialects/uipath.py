@@ -8,7 +8,7 @@ from typing import Final
 from spanscore.contracts import Markers, ModelReading, Reading
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import openinference
-from spanscore.dialects._frame import FrameworkDialect
+from spanscore.dialects._framework import FrameworkDialect
 from spanscore.model import Span
 
 _TYPE: Final = "span_type"
