@@ -150,6 +150,8 @@ class Receiver:
         self.ports: Final = Ports(_free_port(), _free_port(), _free_port())
         self.scores: Final = directory / "scores.jsonl"
         self.state: Final = directory / "state"
+        self.refused_at = 0.0
+        """When the last attempt to connect began that failed: it was not ready then."""
         self._log: Final = directory / "log.txt"
         self._configuration: Final = directory / "spanscore.yaml"
         self._text: Final = configuration
@@ -168,11 +170,13 @@ class Receiver:
         deadline = time.monotonic() + DEADLINE_S
         while True:
             assert self._process.is_alive(), self._log.read_text()
-            assert time.monotonic() < deadline, self._log.read_text()
+            tried_at = time.monotonic()
+            assert tried_at < deadline, self._log.read_text()
             try:
                 for port in (self.ports.http, self.ports.pages):
                     socket.create_connection(("127.0.0.1", port)).close()
             except OSError:
+                self.refused_at = tried_at
                 time.sleep(0.002)
             else:
                 return

@@ -164,7 +164,7 @@ class Clients:
         self.slow: Final[set[str]] = set()
         self.sent_again = self.late = 0
         self.ready_at: Final = [0.0]
-        """When the receiver was found not to be ready for the last time before it was, of each start."""
+        """When the receiver was asked for the last time and not ready yet, of each start."""
         self._ports: Final = ports
         self._numbers: Final = itertools.count(1)
         self._ending: Final = threading.Event()
@@ -307,12 +307,13 @@ def _over_otlp(restarts: int, directory: Path, outcome: Outcome, *, seed: int, s
 
 def _wait_until_taken(receiver: crash.Receiver, clients: Clients) -> None:
     """Return when requests are taken, and nothing is replayed any more."""
-    ready_at = time.monotonic()
-    deadline = ready_at + crash.DEADLINE_S
+    ready_at, asked_at = receiver.refused_at, time.monotonic()
+    deadline = asked_at + crash.DEADLINE_S
     while not receiver.has_caught_up():
         assert time.monotonic() < deadline
+        ready_at = asked_at
         time.sleep(0.005)
-        ready_at = time.monotonic()
+        asked_at = time.monotonic()
     clients.ready_at.append(ready_at)
 
 

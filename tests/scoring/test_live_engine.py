@@ -158,6 +158,31 @@ def test_others_have_their_turn_while_many_traces_are_due() -> None:
     assert (6, 4, 2, {}) == (counts.received, counts.in_closed, counts.live, dict(counts.late))
 
 
+@pytest.mark.parametrize("first", ["take", "take_whole", "wake"])
+def test_after_a_stall_unread_requests_are_taken_before_a_trace_is_closed(first: str) -> None:
+    """Whatever is looked at first: the clock, or a request that waited in a socket. Then all wait anew."""
+    seen: list[str] = []
+    pipeline = Slow(seen)
+    table = TraceTable(TraceSettings(trace_timeout_s=1.0, max_trace_age_s=2.0), lambda _: False)
+
+    async def scenario() -> None:
+        live = timed(table, pipeline)
+        live.take([decoded_span(1)], [100])
+        pipeline.now = 5.0
+        if first == "wake":
+            live.wake()
+        else:
+            getattr(live, first)([decoded_span(2)], [100])
+        live.take([decoded_span(1, 2)], [100])
+        assert 6.0 == table.next_due()
+        pipeline.now = 6.0
+        live.wake()
+        live.stop()
+
+    asyncio.run(scenario())
+    assert ["trace 1 of 2"] == seen[:1]
+
+
 def test_a_flood_that_closes_others_does_not_hold_up_the_loop() -> None:
     """Traces that had to close because of new ones are scored in slices too, and a request in between adds none."""
     seen: list[str] = []

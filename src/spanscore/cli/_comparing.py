@@ -14,7 +14,7 @@ from spanscore.cli._diff_markdown import as_markdown
 from spanscore.cli._diff_page import as_page
 from spanscore.cli._diff_table import print_table
 from spanscore.cli._diff_text import Comparison
-from spanscore.cli._recordings import parts_of_runs, passed_over, problems_of, reading
+from spanscore.cli._recordings import parts_of_runs, passed_over, reading, unusable
 from spanscore.cli._summary import Summary
 from spanscore.cli._written_files import check_apart, expecting, whole_file
 from spanscore.config import Config
@@ -120,7 +120,7 @@ def _scored(path: str, config: Config) -> _ScoredVersion:
     reports = [report for report in known if not report.trajectory.completeness.is_part]
     for report in reports:
         summary.add(report)
-    problems = [*problems_of(recording), *(f"{file}: holds no span" for file in recording.empty_files())]
+    problems = unusable(recording)
     if not reports and not problems:
         problems.append(f"{path}: holds no run of an agent")
     unchecked = [printable(f"{name} checked nothing: {why}", _LINE_WIDTH) for name, why in summary.unscored()]

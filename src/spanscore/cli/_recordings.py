@@ -193,3 +193,8 @@ def problems_of(recording: Recording) -> list[str]:
             lines.append(f"{file}: ... and {plural(more, 'more problem')}")
     more = recording.problem_count - told
     return [*lines, f"... and {more} more problems in the recordings"] if more else lines
+
+
+def unusable(recording: Recording) -> list[str]:
+    """Return the lines of `problems_of`, and one for each file without a span."""
+    return [*problems_of(recording), *(f"{file}: holds no span" for file in recording.empty_files())]

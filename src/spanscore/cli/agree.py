@@ -18,7 +18,7 @@ from rich.table import Table as Grid
 from spanscore.cli import FAILED, OK
 from spanscore.cli._columns import width_of
 from spanscore.cli._markdown import as_text, code
-from spanscore.cli._recordings import other_signals, passed_over, problems_of, reading
+from spanscore.cli._recordings import other_signals, passed_over, reading, unusable
 from spanscore.cli._selection import Selection, add_evaluators, add_filters, configured
 from spanscore.compare.names import listed, short
 from spanscore.config import parts as wiring
@@ -123,7 +123,7 @@ def run(arguments: argparse.Namespace) -> int:
             found = {each.name: ruling_of(each) for each in report.evaluations}
             for name, ruling in (found | {"": "skipped" if report.verdict == "none" else report.verdict}).items():
                 its[name] = joint(its.get(name), ruling)
-    problems = [*problems_of(recording), *(f"{file}: holds no span" for file in recording.empty_files())]
+    problems = unusable(recording)
     problems += selection.problems()
     if given is None:
         given, more = _judging(annotated.labels, {*names, *left_out}, arguments.annotation)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from spanscore.cli import FAILED, OK
 from spanscore.cli._parser import path_ending
-from spanscore.cli._recordings import left_out, named, passed_over, problems_of, reading, tell_of_unmatched
+from spanscore.cli._recordings import left_out, named, passed_over, reading, tell_of_unmatched, unusable
 from spanscore.cli._selection import add_reading, reading_configured
 from spanscore.cli._written_files import check_apart, replace_text
 from spanscore.config import parts as wiring
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     key = arguments.key or next((each for each in CASE_KEYS if any(each in run.attributes for run in runs)), None)
     known_runs = [run for run in runs if run.unread is None and not run.completeness.is_part]
     usable = [(case, run) for run in known_runs if (case := case_of(run, key)) and not has_mark(case)] if key else []
-    problems = [*problems_of(recording), *(f"{file}: holds no span" for file in recording.empty_files())]
+    problems = unusable(recording)
     problems += _left_out(runs, key)
     if (untold := _untold(arguments.key, runs, [run for _, run in usable])) is not None:
         problems.append(untold)

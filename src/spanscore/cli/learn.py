@@ -20,10 +20,10 @@ from spanscore.cli._recordings import (
     named,
     other_signals,
     passed_over,
-    problems_of,
     progress,
     reading,
     tell_of_unmatched,
+    unusable,
 )
 from spanscore.cli._selection import add_reading, reading_configured
 from spanscore.cli._written_files import replace_text
@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
     with reading(arguments.files, wiring.wanted(config).log_names, lines=lines) as recording:
         pipeline = wiring.pipeline(config, model_calls=True)
         runs = [report.trajectory for report in offline.score(recording, config, pipeline)]
-    problems = [*problems_of(recording), *(f"{file}: holds no span" for file in recording.empty_files())]
+    problems = unusable(recording)
     known = [each for each in runs if each.recognised and not each.completeness.is_part]
     usable = [each for each in known if each.unread is None and not each.completeness.truncated]
     problems += _left_out(runs)

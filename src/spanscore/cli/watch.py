@@ -11,7 +11,7 @@ from typing import Any, Final
 from spanscore import config as configuration
 from spanscore.cli import FAILED, OK
 from spanscore.cli._asked_files import are_results, lines_of, report_in
-from spanscore.cli._recordings import passed_over, problems_of, reading
+from spanscore.cli._recordings import passed_over, reading, unusable
 from spanscore.config import Config
 from spanscore.config import parts as wiring
 from spanscore.contracts.settings import AS_DURATION
@@ -92,7 +92,7 @@ def _add_recordings(paths: Sequence[str], config: Config, watched: WatchedRuns, 
                 watched.add(report)
     for line in passed_over(recording):
         print(line, file=sys.stderr)
-    return [*problems_of(recording), *(f"{file}: holds no span" for file in recording.empty_files())]
+    return unusable(recording)
 
 
 def _add_results(paths: Sequence[str], watched: WatchedRuns, seen: set[Any]) -> Iterator[str]:

@@ -186,9 +186,12 @@ class TraceTable:
             self._close(trace, CloseReason.SHUTDOWN, cut_short=True)
         return self._close_due(0)
 
-    def resumed(self, now: float) -> None:
-        """Learn that no span could come since the last call: open traces are not older for it, and wait anew."""
-        away, self._now = max(0.0, now - self._now), max(now, self._now)
+    def resumed(self, now: float, since: float = -math.inf) -> None:
+        """Learn that no span could come since then, or since the last call if that was later.
+
+        Open traces are not older for it, and wait anew.
+        """
+        away, self._now = max(0.0, now - max(since, self._now)), max(now, self._now)
         self.open.resumed(away, self._now)
 
     def remember(self, trace_id: bytes) -> None:

@@ -19,6 +19,8 @@ from spanscore.scoring.owner import Listener
 _AFTER_A_FAULT_S: Final = 1.0
 _SLICE_S: Final = 0.02
 """The time of scoring before other tasks in the loop run: they never wait for all traces that are due."""
+_STALLED_S: Final = 0.25
+"""A timer is so late only if nothing ran here, as in a container out of its share of CPU: sockets hold unread spans."""
 _MUCH: Final = 65_536
 """Spans, of closed traces and of requests, that wait: as many as one request may have. With so many, large requests are
 not let in."""
@@ -42,7 +44,8 @@ class TakenCallback(Protocol):
 class LiveEngine:
     """Owns an engine, in the running event loop.
 
-    Due traces are scored in slices. Spans that arrive between two slices join traces that are due but still open.
+    Due traces are scored in slices. Spans that arrive between two slices join traces that are due but still open. After
+    a while in which the process could not run, all open traces wait anew: spans of that time are not read yet.
 
     Args:
         make_engine: makes the engine, with this object as its listener and `clock` as its clock.
@@ -97,6 +100,7 @@ class LiveEngine:
         A large request is taken in slices, and later requests wait for it: between two slices no due trace is closed,
         and none is scored.
         """
+        self._note_stall()
         if self._arriving or len(spans) > _PART:
             self._arriving.append(self._taking(spans, sizes, self._clock(), taken))
             self._arriving_spans += len(spans)
@@ -110,6 +114,7 @@ class LiveEngine:
 
     def take_whole(self, spans: Sequence[Span], sizes: Sequence[int]) -> None:
         """Take in the spans of one request before this returns."""
+        self._note_stall()
         self.engine.take(spans, sizes)
         self._work()
 
@@ -184,6 +189,7 @@ class LiveEngine:
         """Score due traces, in slices, unless a slice is scheduled already."""
         if self._going_on is not None or self._stopped or self._rests:  # once stopped, another thread has the engine
             return
+        self._note_stall()
         try:
             until = self._clock() + _SLICE_S
             is_done = (not self._arriving or self._take_arriving(until)) and self.engine.work(until)
@@ -205,5 +211,12 @@ class LiveEngine:
         self._timer = self._loop.call_later(max(0.0, due - self._clock()), self._expire)
 
     def _expire(self) -> None:
+        self._note_stall()
         self._due = float("inf")
         self._work()
+
+    def _note_stall(self) -> None:
+        now = self._clock()
+        if now - self._due > _STALLED_S:
+            self.engine.table.resumed(now, since=self._due)
+            self._due = float("inf")

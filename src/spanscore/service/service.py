@@ -48,7 +48,6 @@ GRACE_S: Final = 5.0
 """The seconds that running requests may take at the end."""
 CLOSE_S: Final = 10.0
 """The seconds that emitters may take to send their queues."""
-
 PAGE: Final = "page"
 """The name of the emitter that keeps runs for the page."""
 
