@@ -98,6 +98,10 @@ class Resumption:
             for scope, (model, messages) in firsts.items()
             if (tail := _tail(tree, model, messages)) is not None
         }
+        asking = [index for index in tree.models if not tree.spans[index].is_log] if tree.is_step else []
+        first = _first_sent(tree, asking) if asking else None
+        self.is_later_step: Final = first is not None and _tail(tree, *first) is not None
+        """Whether the trace is one step of a run that has made calls in earlier steps."""
         self.cut: Final = [model for model, messages in firsts.values() if _begins_with_answer(messages)]
         """The spans of these first requests, if they begin with the answer to a call that they do not ask for."""
         self.awaited: Final = [call for tail in self.tails.values() for call in tail.last]

@@ -209,9 +209,12 @@ def _completeness(trace: Trace, tree: SpanTree) -> Completeness:
 def _silent(tree: SpanTree, requested: Requested, withheld: Withheld, run_of: Sequence[int]) -> dict[int, str]:
     """Return the runs whose models asked for tools although no span shows that a tool was not called, with a reason.
 
-    Such a run without a call does not record its tools; it is not a run that needed none.
+    Such a run without a call does not record its tools; it is not a run that needed none. Nor is the last step of a run
+    whose earlier steps, in other traces, asked for tools.
     """
     asking = requested.asking(run_of)
+    if requested.resumption.is_later_step:
+        asking.update(run_of[index] for index in tree.models)
     shown = {
         run_of[index]
         for index, reading in enumerate(tree.readings)
