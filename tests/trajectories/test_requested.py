@@ -517,6 +517,16 @@ class TestAnsweredThoughNothingRan:
 
         assert [made.name for made in calls(*spans)] == ["book", "teleport", "pay"]
 
+    def test_in_this_order_while_the_answer_is_streamed(self) -> None:
+        """The model's span ends after the execution of what it asked for last."""
+        spans = [
+            lasting(model(1, asked("teleport", PARIS, "c1"), asked("book", BERN, "c2")), 9),
+            tool(3, "book", BERN, "c2"),
+            model(12, told={"c1": "no such tool", "c2": "booked"}),
+        ]
+
+        assert [made.name for made in calls(*spans)] == ["teleport", "book"]
+
     def test_not_what_nothing_answers(self) -> None:
         """It waits for a user or a client, or the run has ended."""
         spans = [

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, dropwhile
 from typing import Final, NamedTuple
 
 from spanscore.compare.matching import json_key
 from spanscore.contracts import CallReading, CallRequest, ModelReading, SentMessage
 from spanscore.dialects import mcp_failure, state_of_result
-from spanscore.model import NOT_RECORDED, ToolCall
+from spanscore.model import NOT_RECORDED, StatusCode, ToolCall
 from spanscore.trajectories.tree import NONE, SpanTree
 
 
@@ -218,8 +218,14 @@ def _may_be(call: CallReading, request: CallRequest) -> bool:
 def _first_sent(tree: SpanTree, models: Sequence[int]) -> tuple[int, Sequence[SentMessage]] | None:
     """Return the span of the first request with its messages; None if these are not recorded.
 
-    The span of a framework may be around the span of the request itself, which has the messages.
+    The span of a framework may be around the span of the request itself, which has the messages. A request that failed
+    may have none: it is made again.
     """
+
+    def has_failed(index: int) -> bool:
+        return tree.spans[index].status_code == StatusCode.ERROR and not tree.model_readings[index].history
+
+    models = [*dropwhile(has_failed, models)] or models
     first = models[0]
     within = {first}
     for index in models:
