@@ -105,6 +105,12 @@ class TestEndsAsking:
         "agent framework": operation(
             1, "invoke_agent", {"gen_ai.response.finish_reasons": ["tool_calls"]}, scope="agent_framework"
         ),
+        "agent framework, .NET": operation(
+            1,
+            "invoke_agent",
+            {"gen_ai.response.finish_reasons": '["tool_calls"]'},
+            scope="Experimental.Microsoft.Agents.AI",
+        ),
         "vercel 7": operation(1, "invoke_agent", {"gen_ai.response.finish_reasons": ["tool-calls"]}, scope="gen_ai"),
         "vercel 6": span(
             1, "ai.generateText", {"ai.operationId": "ai.generateText", "ai.response.finishReason": "tool-calls"}
