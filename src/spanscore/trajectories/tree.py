@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from operator import itemgetter
@@ -97,8 +98,16 @@ class SpanTree:
 
     @cached_property
     def model_readings(self) -> dict[int, ModelReading]:
-        """The requests of each model span, and the results that it was sent, by start."""
-        return {index: self.reader.read_model(self.spans[index]) for index in self.models}
+        """The requests of each model span, and the results that it was sent, by start.
+
+        If the span of an agent's run may hold the requests of its models, and their own spans are below it, these tell.
+        """
+        found = {index: self.reader.read_model(self.spans[index]) for index in self.models}
+        runs = {index for index in self.agents if index in found and found[index].asks and not found[index].requests}
+        above = self.nearest(runs) if runs else []
+        for run in {above[index] for index in self.models if runs and above[index] != NONE}:
+            found[run] = replace(found[run], asks=False)
+        return found
 
     @cached_property
     def single_requests(self) -> list[int]:
