@@ -34,6 +34,7 @@ ANSWERS: Final[dict[str, CallState]] = {
     "This tool call is rejected.": "refused",
     "The tool call was denied.": "refused",
     "Error: Tool call invocation was rejected by user.": "refused",
+    "Tool call invocation rejected. Too expensive": "refused",
     "User denied the tool call request": "refused",
     "Tool execution was not approved.": "refused",
     "User rejected the tool call for `refund` with id c1": "refused",

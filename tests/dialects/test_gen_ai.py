@@ -10,7 +10,7 @@ from dialects.spans import built_in_reader, call, calls, event, exception, read,
 from spanscore import evaluator
 from spanscore.config import loads
 from spanscore.config.parts import root_condition
-from spanscore.model import Score, Skipped, Span, StatusCode, Trajectory
+from spanscore.model import NOT_RECORDED, Score, Skipped, Span, StatusCode, Trajectory
 from spanscore.recordings.files import Recording
 
 TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "book"}
@@ -224,6 +224,32 @@ def test_requests_of_the_history_are_not_the_model_s() -> None:
 WORKFLOW = span(
     1, "invoke_workflow triage", {"gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": "triage"}
 )
+
+
+def test_calls_that_the_provider_executes() -> None:
+    """The answer that asks for them holds their results, or only says that they were made. An approval is no call."""
+
+    def asked(name: str, given: Any = None) -> dict[str, Any]:
+        held = {} if given is None else {"server_tool_call": given}
+        return {"type": "server_tool_call", "id": f"s-{name}", "name": name, **held}
+
+    found = {"type": "mcp", "output": [{"order": "A-1"}]}
+    parts = [
+        asked("web_search", {"type": "web_search", "query": "Bern"}),
+        asked("find_order", {"type": "mcp", "server_name": "shop", "arguments": {"name": "Ada"}}),
+        {"type": "server_tool_call_response", "id": "s-find_order", "server_tool_call_response": found},
+        asked("image_generation"),
+        asked("refund", {"type": "mcp_approval_request", "arguments": {}}),
+        {"type": "text", "content": "Done."},
+    ]
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": json.dumps([{"parts": parts}])}
+    spans = [RUN, span(2, "execute_tool book", TOOL, parent=1), span(4, "chat", chat, parent=1)]
+
+    assert [(each.name, each.arguments, each.result) for each in calls(*spans)[1:]] == [
+        ("web_search", {"query": "Bern"}, None),
+        ("find_order", {"name": "Ada"}, [{"order": "A-1"}]),
+        ("image_generation", NOT_RECORDED, None),
+    ]
 
 
 def test_a_workflow_is_no_call() -> None:

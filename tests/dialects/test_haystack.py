@@ -125,3 +125,13 @@ def test_an_agent_without_spans_of_its_steps_has_them_in_its_conversation() -> N
 
     assert made == [(each.name, each.error, each.agent) for each in calls(pipeline, agent)]
     assert made == [(each.name, each.error, each.agent) for each in calls(pipeline, agent, run, *steps)]
+
+
+def test_a_conversation_that_is_not_recorded_may_hold_calls() -> None:
+    """If no step has a span, the agent is not one that needed no tool."""
+    agent = component(2, "Agent")._replace(end_ns=start_ns(9))
+    step = component(4, "OpenAIChatGenerator")._replace(parent_span_id=agent.span_id)
+    pipeline = span(1, "haystack.pipeline.run")
+
+    assert [True] == [bool(run.unread) for run in read(pipeline, agent)]
+    assert [False] == [bool(run.unread) for run in read(pipeline, agent, step)]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from dialects.spans import call, calls, span
+from dialects.spans import call, calls, read, span
 
 SCOPE = "openinference.instrumentation.haystack"
 USER = "ChatMessage(_role=<ChatRole.USER: 'user'>, _content=[TextContent(text='trip')], _name=None, _meta={})"
@@ -45,3 +45,10 @@ def test_calls_come_from_the_messages_that_the_run_added() -> None:
             error="Failed to invoke",
         ),
     ]
+
+
+def test_hidden_messages_may_hold_calls() -> None:
+    """It is no run that needed no tool."""
+    hidden = {"openinference.span.kind": "CHAIN", "output.value": "__REDACTED__"}
+
+    assert [True] == [bool(run.unread) for run in read(span(1, "Agent.run", hidden, scope=SCOPE))]

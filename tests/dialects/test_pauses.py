@@ -51,6 +51,13 @@ class TestPydanticAi:
         for result in ({"calls": [], "approvals": [self.PART]}, {"calls": [self.PART], "approvals": []}):
             assert told_to_wait(self.run(result)) == ("refund",)
 
+    def test_a_run_whose_result_is_cut_off_waits(self) -> None:
+        """It begins as one with calls; which they are is not known."""
+        run = self.run({"calls": [], "approvals": [self.PART]})
+        cut = str(run.attributes["final_result"])[:40]
+
+        assert told_to_wait(run._replace(attributes={**run.attributes, "final_result": cut})) == ("",)
+
     @pytest.mark.parametrize(
         "own", [{"calls": [], "approvals": []}, {"approvals": [PART]}, {"calls": ["x"], "approvals": ["y"]}, "calls"]
     )
@@ -104,6 +111,12 @@ class TestEndsAsking:
     RUNS: Final = {
         "agent framework": operation(
             1, "invoke_agent", {"gen_ai.response.finish_reasons": ["tool_calls"]}, scope="agent_framework"
+        ),
+        "agent framework, .NET": operation(
+            1,
+            "invoke_agent",
+            {"gen_ai.response.finish_reasons": '["tool_calls"]'},
+            scope="Experimental.Microsoft.Agents.AI",
         ),
         "vercel 7": operation(1, "invoke_agent", {"gen_ai.response.finish_reasons": ["tool-calls"]}, scope="gen_ai"),
         "vercel 6": span(

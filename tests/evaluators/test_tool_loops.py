@@ -147,6 +147,16 @@ def test_what_is_looked_at(calls: str, parameters: dict[str, Any], expected: lis
     assert expected == loops(calls, **parameters)
 
 
+def test_a_retry_that_succeeds_is_no_loop() -> None:
+    """It has another result, though none is recorded; with `any`, results do not matter."""
+    failed, done = (ToolCall(name="a", arguments={}, error=error) for error in ("full", None))
+    retried = Trajectory(calls=(failed, done))
+
+    assert 1.0 == value_of(ToolLoops(identical=2).evaluate(retried))
+    assert 0.0 == value_of(ToolLoops(identical=2).evaluate(Trajectory(calls=(failed, failed))))
+    assert 0.0 == value_of(ToolLoops(identical=2, results="any").evaluate(retried))
+
+
 def test_ignored_arguments_are_deep_and_told_as_the_same() -> None:
     """Also where nearly equal arguments are the same."""
     pages = [("search", {"q": "x", "filter": {"page": page, "size": 10}}) for page in ("1", "some other", "z")]

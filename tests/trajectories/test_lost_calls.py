@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from corpora import NAMES, recorded
-from dialects.spans import built_in_reader, read
+from dialects.spans import built_in_reader, read, span
 from spanscore.model import Span, Unit
 from spanscore.trajectories.lost_calls import RUN_THEIR_TOOLS
 from spanscore.trajectories.tree import SpanTree
@@ -157,7 +157,7 @@ def test_a_call_that_another_run_was_sent_the_result_of() -> None:
     """A client, or a person, may have run it between two runs of one conversation."""
     second = [agent(7, parent=9), END._replace(parent_span_id=agent(7).span_id)]
     root = Span(ROOT.trace_id, agent(9).span_id, b"", "app", ROOT.start_ns, ROOT.end_ns)
-    first = [span._replace(parent_span_id=root.span_id) if span is ROOT else span for span in BEGIN]
+    first = [each._replace(parent_span_id=root.span_id) if each is ROOT else each for each in BEGIN]
 
     assert 0 == missing(root, *first, asking("weather", BERN), *second)
 
@@ -167,6 +167,34 @@ def test_a_call_that_waits_or_was_refused() -> None:
     told = model(8, told={**SAYS, "c2": "The tool call was denied."}, parent=1, scope="shop")
 
     assert 0 == missing(*BEGIN, asking("weather", BERN), told)
+
+
+HANDS_OVER: Final = {"gen_ai.operation.name": "handoff", "gen_ai.agent.handoff.target.name": "writer"}
+
+
+@pytest.mark.parametrize(
+    ("between", "later", "lacking"),
+    [
+        ([], {}, 1),
+        ([], None, 0),
+        ([], {"parent": 20}, 0),
+        ([tool(6, "weather", parent=1)], {}, 0),
+        ([agent(6, "writer", parent=1)], {}, 0),
+        ([span(6, "writer", HANDS_OVER, parent=1)], {}, 0),
+    ],
+    ids=["a call is not shown", "the run ends", "another run goes on", "a call", "a sub-agent", "a hand-over"],
+)
+def test_what_was_asked_for_is_not_recorded(between: list[Span], later: dict[str, Any] | None, lacking: int) -> None:
+    """The finish reason says that a model asked for calls, and it was asked again, with their results."""
+
+    def hidden(number: int, reason: str, **fields: Any) -> Span:
+        answer = {"gen_ai.operation.name": "chat", "gen_ai.response.finish_reasons": [reason]}
+        return span(number, "chat", answer, **{"parent": 1, **fields})
+
+    asking = [hidden(2, "tool_calls"), tool(3, "weather", parent=1), hidden(5, "tool_calls")]
+    end = [] if later is None else [agent(20, parent=9, at_ms=30), hidden(8, "stop", **later)]
+
+    assert lacking == missing(span(9, "app", at_ms=0), agent(1, parent=9), *asking, *between, *end)
 
 
 def test_only_the_run_that_asked_lacks_it() -> None:

@@ -264,6 +264,19 @@ class TestRequestsInPlaceOfCalls:
         """It is one step of a run; the next may be a trace of its own. A client's HTTP request says no more."""
         assert calls(model(1, asked("book", PARIS, "c1")), *below) == []
 
+    def test_the_last_step_of_a_run_is_no_run_without_calls(self) -> None:
+        """Its model was sent the calls of earlier steps. After another text of the user they are of earlier turns."""
+
+        def step(*roles: str) -> str | None:
+            kinds = {"user": {"type": "text", "content": "go"}, "assistant": asked("book", PARIS, "c1")}
+            answer = {"type": "tool_call_response", "id": "c1", "response": "booked"}
+            sent = [{"role": role, "parts": [kinds.get(role, answer)]} for role in roles]
+            (run,) = read(having(model(1), {"gen_ai.input.messages": json.dumps(sent)}))
+            return run.unread
+
+        assert "it is one step of a run" in (step("user", "assistant", "tool") or "")
+        assert (step("user"), step("user", "assistant", "tool", "user")) == (None, None)
+
     def test_below_a_span_of_another_kind(self) -> None:
         """A model's span below a service's is a run without an agent; the service is not a model's client."""
         asking = model(2, asked("book", PARIS, "c1"), parent=1)
@@ -503,6 +516,16 @@ class TestAnsweredThoughNothingRan:
         ]
 
         assert [made.name for made in calls(*spans)] == ["book", "teleport", "pay"]
+
+    def test_in_this_order_while_the_answer_is_streamed(self) -> None:
+        """The model's span ends after the execution of what it asked for last."""
+        spans = [
+            lasting(model(1, asked("teleport", PARIS, "c1"), asked("book", BERN, "c2")), 9),
+            tool(3, "book", BERN, "c2"),
+            model(12, told={"c1": "no such tool", "c2": "booked"}),
+        ]
+
+        assert [made.name for made in calls(*spans)] == ["teleport", "book"]
 
     def test_not_what_nothing_answers(self) -> None:
         """It waits for a user or a client, or the run has ended."""

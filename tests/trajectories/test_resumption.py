@@ -10,7 +10,7 @@ import pytest
 
 from corpora import NAMES, recorded
 from dialects.spans import TRACE_ID, built_in_reader
-from spanscore.model import NOT_RECORDED, CloseReason, Span, Trace, Trajectory, Unit
+from spanscore.model import NOT_RECORDED, CloseReason, Span, StatusCode, Trace, Trajectory, Unit
 from spanscore.trajectories.reader import DialectReader
 from spanscore.trajectories.trajectory import trajectories
 from spanscore.trajectories.tree import NONE, SpanTree
@@ -63,6 +63,19 @@ def summary(run: Trajectory) -> tuple[str, str, str]:
     """Return the calls, the restored ones marked, the uncertain calls, and the refused ones."""
     calls = " ".join("*" * call.restored + call.name for call in run.calls)
     return calls, " ".join(call.name for call in run.uncertain), " ".join(call.name for call in run.refused)
+
+
+def test_a_request_that_failed_without_its_messages_is_made_again() -> None:
+    """The first one with messages repeats the run; after a request that was answered, they are of this trace."""
+    first = having(model(3, parent=1), {"gen_ai.input.messages": ""})
+    spans = EXECUTED, sent(5, user(), *LOOKED_UP, *REFUNDED, parent=1)
+
+    assert summary(run_of(first._replace(status_code=StatusCode.ERROR), *spans)) == (
+        "*lookup_order issue_refund",
+        "",
+        "",
+    )
+    assert summary(run_of(first, *spans)) == ("issue_refund", "", "")
 
 
 def test_earlier_calls_are_restored() -> None:

@@ -7,6 +7,7 @@ scoring a fault of the instrumentation.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -28,7 +29,36 @@ READS: Final = frozenset({_ERROR_TYPE, _TOOL_TYPE})
 _REDACTED: Final = frozenset({"__REDACTED__", "[REDACTED]", "<REDACTED>", "REDACTED", "***", "HIDDEN:non-empty"})
 _LONGEST_MARK: Final = max(map(len, _REDACTED))
 _OBJECT: Final = ('{"', "{'", "{}")
+_STRUCTURES: Final = frozenset({dict, list})
 _SIGNATURE: Final = frozenset({"args", "kwargs"})
+
+
+def with_texts(span: Span) -> Span:
+    """Return a span with structured attributes as JSON text, for which dialects look.
+
+    The conventions allow both, and a Collector can parse a text.
+    """
+    if not (_is_structured(span.attributes) or any(_is_structured(event.attributes) for event in span.events)):
+        return span
+    return span._replace(
+        attributes=_texts(span.attributes),
+        events=tuple([event._replace(attributes=_texts(event.attributes)) for event in span.events]),
+    )
+
+
+def _is_structured(attributes: Attributes) -> bool:
+    return not _STRUCTURES.isdisjoint(map(type, attributes.values())) and any(map(_is_object, attributes.values()))
+
+
+def _is_object(value: AttributeValue) -> bool:
+    return isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, dict) for item in value))
+
+
+def _texts(attributes: Attributes) -> Attributes:
+    return {
+        key: json.dumps(plain(value), ensure_ascii=False) if _is_object(value) else value
+        for key, value in attributes.items()
+    }
 
 
 def call(

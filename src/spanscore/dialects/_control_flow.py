@@ -72,7 +72,12 @@ _REFUSALS: Final = frozenset(
     }
 )
 _NOT_APPROVED: Final = "Tool execution was not approved."
-_REFUSED_TOOL: Final = ("User rejected the tool call for ", "Tool execution blocked by hook. Tool: ", _NOT_APPROVED)
+_REFUSED_TOOL: Final = (
+    "User rejected the tool call for ",
+    "Tool execution blocked by hook. Tool: ",
+    "Tool call invocation rejected.",  # Agent Framework in .NET and Go
+    _NOT_APPROVED,
+)
 """Beginnings of a refusal that continues with the tool, or the reason."""
 _HAYSTACK: Final = ("Tool execution for '", "' was rejected by the user.")
 _DENIED: Final = "execution-denied"

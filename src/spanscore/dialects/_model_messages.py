@@ -17,7 +17,12 @@ from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Reco
 MAX_NODES: Final = 20_000
 """Bounds the walk over one message list."""
 
-_REQUEST_TYPES: Final = frozenset({"function_call", "tool_call", "tool_use", "toolUse", "tool-call", "tool_request"})
+_BY_PROVIDER: Final = "server_tool_call"
+"""The type of a call that the model's provider executes, and the key of what it is given."""
+_REQUEST_TYPES: Final = frozenset(
+    {"function_call", "tool_call", "tool_use", "toolUse", "tool-call", "tool_request", _BY_PROVIDER}
+)
+_APPROVAL: Final = "mcp_approval_request"
 _LISTS: Final = frozenset({"tool_calls", "toolCalls", "toolRequests", "function_calls", "content", "parts"})
 _DISTINCT: Final = frozenset({"toolName", "tool_name"})
 _WRAPPED: Final = ("function", "toolUse", "toolRequest", "functionCall", "function_call", "tool_call")
@@ -31,7 +36,7 @@ _ID: Final = ("call_id", "callId", "toolCallId", "tool_call_id", "toolUseId", "t
 _SCHEMA: Final = ("parameters", "inputSchema", "input_schema", "parameters_json_schema", "json_schema")
 _ANSWER_ID: Final = ("tool_call_id", "toolCallId", "tool_use_id", "toolUseId", "call_id", "callId", "ref", "id")
 _ANSWER: Final = ("content", "result", "response", "output", "parts")
-_ANSWER_WRAPPERS: Final = ("toolResult", "toolResponse", "tool_call_result")
+_ANSWER_WRAPPERS: Final = ("toolResult", "toolResponse", "tool_call_result", f"{_BY_PROVIDER}_response")
 _FAILED: Final = ("is_error", "isError", "error")
 _ANSWERED: Final = frozenset({"result", "output", "response"})
 WORDS_OF_ANSWERS: Final = ("tool", "function_call_output")
@@ -73,6 +78,19 @@ def answers(messages: Recorded) -> dict[str, JSON]:
     }
 
 
+def answers_of_provider(said: Recorded) -> dict[str, JSON]:
+    """Return the results in a model's own messages, by call id: of tools that its provider has executed.
+
+    Of such a call without a result the result is None: it was executed as well.
+    """
+    made = {
+        call_id: None
+        for node, _, _ in _walk(said)
+        if _type(node) == _BY_PROVIDER and (call_id := content.first_text(node, _ID)) and not _asks_for_approval(node)
+    }
+    return {**made, **answers(said)}
+
+
 def failures(messages: Recorded) -> dict[str, JSON]:
     """Return a short text for each result in messages to a model that is marked as a failure, by call id."""
     return {call_id: failure for call_id, _, failure in answered(messages) if call_id is not None and failure}
@@ -92,6 +110,7 @@ def answered(messages: Recorded) -> Iterator[tuple[str | None, Recorded, str | N
             continue
         origin = body.get("origin")
         call_id = content.first_text({**origin, **body} if isinstance(origin, dict) else body, _ANSWER_ID)
+        call_id = call_id or content.first_text(node, _ANSWER_ID)
         key = next((key for key in _ANSWER if key in body), None)
         result = NOT_RECORDED if key is None else content.reparsed(unwrapped(body[key]))
         has_failed = body.get("status") == "error" or any(body.get(key) is True for key in _FAILED)
@@ -169,6 +188,8 @@ def _request(node: Mapping[str, Any], inner: Mapping[str, Any] | None, key_above
     name = content.first_text(body, _NAME)
     if name is None:
         return None
+    if _type(node) == _BY_PROVIDER:
+        return None if _asks_for_approval(node) else _request_to_provider(node, name)
     key = next((key for key in _ARGUMENTS if key in body), None)
     call_id = content.first_text(body, _ID) or (None if inner is None else content.first_text(node, _ID))
     is_typed = inner is not None or _type(node) in _REQUEST_TYPES
@@ -185,6 +206,18 @@ def _request(node: Mapping[str, Any], inner: Mapping[str, Any] | None, key_above
         arguments=NOT_RECORDED if key is None else content.arguments(body[key]),
         call_id=call_id,
     )
+
+
+def _request_to_provider(node: Mapping[str, Any], name: str) -> CallRequest:
+    given = node.get(_BY_PROVIDER)
+    fields = {key: value for key, value in given.items() if key != "type"} if isinstance(given, dict) else {}
+    arguments = content.arguments(fields.get("arguments", fields)) if fields else NOT_RECORDED
+    return CallRequest(name=name, arguments=arguments, call_id=content.first_text(node, _ID))
+
+
+def _asks_for_approval(node: Mapping[str, Any]) -> bool:
+    given = node.get(_BY_PROVIDER)
+    return isinstance(given, dict) and given.get("type") == _APPROVAL
 
 
 def _type(node: Mapping[str, Any]) -> str | None:

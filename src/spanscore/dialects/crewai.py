@@ -60,6 +60,8 @@ class Crewai(FrameworkDialect):
                 answers=messages.answers(tasks),
                 failures=Later(lambda: {key: text for task in tasks for key, text in _failures(task)}),
             )
+        if told:
+            return ModelReading(asks=True)  # it is cut off
         if _EVENT not in span.attributes:
             return None
         sent = span.attributes.get(gen_ai.INPUT)

@@ -40,8 +40,9 @@ _CREATION: Final = "create_agent"
 """Says that an agent is there. Its runs have spans of their own, often in other traces."""
 _TOOL_SPAN: Final = f"{EXECUTE_TOOL} "
 
-_AGENT_FRAMEWORK: Final = "agent_framework"
-"""The scope whose runs end with a finish reason that asks for tools only if a person has to approve a call."""
+_AGENT_FRAMEWORK: Final = frozenset({"agent_framework", "Experimental.Microsoft.Agents.AI"})
+"""The scopes whose runs, in Python and .NET, end with a finish reason that asks for tools only if a person has to
+approve a call."""
 _SESSION: Final = "session.id"
 _DEFINITIONS: Final = "gen_ai.tool.definitions"
 _WORKFLOW: Final = "gen_ai.workflow.name"
@@ -138,7 +139,7 @@ class GenAi:
             agent=content.text(attributes.get(_WORKFLOW if is_workflow else AGENT)),
             conversation_id=content.text(attributes.get(CONVERSATION)) or content.text(attributes.get(_SESSION)),
             response_id=content.text(attributes.get(RESPONSE)),
-            ends_asking=span.scope == _AGENT_FRAMEWORK
+            ends_asking=span.scope in _AGENT_FRAMEWORK
             and operation == "invoke_agent"
             and finish_reasons.asks(attributes, finish_reasons.READS),
             content_elsewhere=not _ELSEWHERE.isdisjoint(attributes),
@@ -155,7 +156,13 @@ class GenAi:
             asks=bool(requests)
             or finish_reasons.asks(span.attributes, finish_reasons.READS, output)
             or finish_reasons.asked_in(said),
-            answers=Later(lambda: messages.answers(_message_list(span, INPUT, "gen_ai.tool.message"))),
+            answers=Later(
+                lambda: (
+                    messages.answers_of_provider(said)
+                    | messages.answers(_message_list(span, INPUT, "gen_ai.tool.message"))
+                )
+            ),
+            by_provider=Later(lambda: messages.answers_of_provider(said)),
             failures=Later(lambda: messages.failures(_message_list(span, INPUT, "gen_ai.tool.message"))),
             tool_definitions=Later(lambda: messages.definitions(content.decoded(span.attributes.get(_DEFINITIONS)))),
             history=LaterList(lambda: _history(span)),

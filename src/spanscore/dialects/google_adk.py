@@ -34,6 +34,10 @@ _SETTING: Final = (
     "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY "
     "(JavaScript and Java: ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true)"
 )
+_OF_ADK: Final = frozenset(
+    {gen_ai.OPERATION, gen_ai.TOOL_NAME, _ARGUMENTS, _RESPONSE, _LLM_RESPONSE, openinference.KIND}
+)
+"""Of which every tool span has one, unless the tool raised; others may be an application's."""
 _AGENT_RUN: Final = re.compile(r"agent_run \[(.+)\]")
 
 
@@ -42,8 +46,8 @@ class GoogleAdk(FrameworkDialect):
 
     Recorded with 1.5.0 and 2.13.0 (Python), 2.0.0 (JavaScript), 0.5.0 and 1.8.0 (Java), 1.5.0 (Go). A span
     `execute_tool (merged)` is beside every batch of parallel calls, or above it; it is no call. A tool that raised
-    may leave a tool span without attributes. Without content, arguments and response are both the text `{}`; in Go
-    content cannot be switched off. Versions before 1.0 have two spans of a call: `tool_call [X]` with the arguments
+    may leave a tool span without ADK's attributes. Without content, arguments and response are both the text `{}`; in
+    Go content cannot be switched off. Versions before 1.0 have two spans of a call: `tool_call [X]` with the arguments
     and `tool_response`.
     """
 
@@ -104,7 +108,7 @@ def _call(span: Span) -> CallReading:
     if error is None and result == _JAVA_RAISED:
         error = _JAVA_RAISED["message"]
     name = content.text(attributes.get(gen_ai.TOOL_NAME)) or _name_in(span.name)
-    error = error or ("the tool raised" if not attributes else None)
+    error = error or ("the tool raised" if _OF_ADK.isdisjoint(attributes) else None)
     is_hidden = content_off or result is NOT_RECORDED
     may_ask = name not in _OWN_TOOLS and attributes.get(_TOOL_TYPE) not in _OWN_TYPES
     return CallReading(

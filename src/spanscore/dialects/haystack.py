@@ -126,6 +126,7 @@ def _conversation(given: AttributeValue, said: AttributeValue) -> ModelReading:
     added = after[len(before) :] if isinstance(before, list) and isinstance(after, list) else []
     return ModelReading(
         requests=messages.requests([each for each in added if content.field(each, "role") == "assistant"]),
+        asks=not isinstance(after, list),
         answers=Later(lambda: messages.answers(added)),
         failures=Later(lambda: messages.failures(added)),
     )

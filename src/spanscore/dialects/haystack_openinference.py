@@ -37,6 +37,7 @@ class HaystackOpeninference(FrameworkDialect):
         asked: list[JSON] = [each for each in said if isinstance(each, dict) and each.get("_role") == "assistant"]
         return ModelReading(
             requests=messages.requests(asked),
+            asks=not said,
             answers=Later(lambda: {call_id: result for call_id, result, _ in _answers(said)}),
             failures=Later(lambda: {call_id: _failure(told) for call_id, told, failed in _answers(said) if failed}),
         )

@@ -21,12 +21,14 @@ from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import JSON, AttributeValue, Later, LaterList, Recorded, Span
+from spanscore.model import JSON, NOT_RECORDED, AttributeValue, Later, LaterList, Recorded, Span
 
 _RUNNING_TOOL: Final = "running tool"
 _EVENTS: Final = "events"
 _FINAL: Final = "final_result"
 _DEFERRED: Final = ("calls", "approvals")
+_BEGINNING: Final = ('{"calls":[', '{"calls": [')
+"""The beginning of a result that holds such calls."""
 _SENT: Final = tuple(f"gen_ai.{role}.message" for role in ("user", "assistant", "tool"))
 _PARAMETERS: Final = "model_request_parameters"
 _KINDS: Final = ("unapproved", "external")
@@ -100,6 +102,9 @@ def _call(span: Span) -> CallReading:
 def _deferred(span: Span) -> Iterator[CallRequest]:
     """Yield the calls of a run's result that somebody has to approve, or to make."""
     told = span.attributes.get(_FINAL)
+    if isinstance(told, str) and told.startswith(_BEGINNING) and content.decoded(told) is NOT_RECORDED:
+        yield CallRequest(name="")  # it is cut off
+        return
     if not isinstance(told, str) or not all(f'"{key}"' in told for key in _DEFERRED):
         return
     result = content.decoded(told)

@@ -142,8 +142,9 @@ class ToolLoops(CallEvaluator):
             equal: Hashable = (name, json_key(arguments))
             if equal not in known:
                 known[equal] = equal if alike is None else (name, alike.group(name, arguments))
-            is_minded = self.results == "equal" and call.result is not NOT_RECORDED
-            symbols.append((known[equal], json_key(call.result) if is_minded else None))
+            # A call that failed and one that did not have different results, even if none of both is recorded.
+            told = call.error is None if call.result is NOT_RECORDED else json_key(call.result)
+            symbols.append((known[equal], told if self.results == "equal" else None))
         return symbols
 
     def _loops(self, symbols: Sequence[Hashable]) -> Iterator[Loop]:

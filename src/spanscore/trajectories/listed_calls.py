@@ -57,14 +57,28 @@ def executed_calls(
         for index in in_order
         if index not in withheld.spans
     ]
-    return _with_asked(tree, made, asked) if asked else made
+    return _with_asked(tree, made, asked, requested.asked_by(ranks)) if asked else made
 
 
 def _with_asked(
-    tree: SpanTree, made: list[tuple[int, ToolCall]], asked: list[tuple[int, ToolCall, int | None]]
+    tree: SpanTree,
+    made: list[tuple[int, ToolCall]],
+    asked: list[tuple[int, ToolCall, int | None]],
+    asked_by: Mapping[int, int],
 ) -> list[tuple[int, ToolCall]]:
-    """Return executed calls and calls that were only answered, each at the place where the model requested it."""
-    placed = [(call.start_ns, index, call) for index, call, before in asked if before is None]
+    """Return executed calls and calls that were only answered, each at the place where the model requested it.
+
+    The span of a model whose answer is streamed can end after the execution of calls that it asks for.
+    """
+    first_ns: dict[int, int] = {}
+    for index, model in asked_by.items():
+        start_ns = tree.spans[index].start_ns
+        first_ns[model] = min(start_ns, first_ns.get(model, start_ns))
+    placed = [
+        (min(call.start_ns, first_ns.get(index, call.start_ns)), index, call)
+        for index, call, before in asked
+        if before is None
+    ]
     placed += [(call.start_ns, index, call) for index, call in made]
     placed += [(tree.spans[before].start_ns, index, call) for index, call, before in asked if before is not None]
     return [(index, call) for _, index, call in sorted(placed, key=lambda each: each[0])]

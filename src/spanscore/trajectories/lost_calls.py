@@ -1,8 +1,9 @@
-"""Calls that were executed and whose span was lost on the way: messages to models prove that they were."""
+"""Calls of which no span shows the execution: messages to models, or the models' finish reasons, prove them."""
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
@@ -69,6 +70,44 @@ def lost_calls(
         and call.call_id not in requested.by_provider
         and not refuses(call.result)
     ]
+
+
+def unshown_calls(
+    tree: SpanTree, requested: Requested, calls: Sequence[tuple[int, ToolCall]], run_of: Sequence[int]
+) -> list[int]:
+    """Return the positions of the models' spans that asked for calls which neither a span nor a message shows.
+
+    The messages are not recorded, or cut off: the model's finish reason says that it asked for calls. It was asked
+    again in the same run, which needs their results, and no span in between may show them. Without any execution in the
+    trace, none may be recorded at all. Where a run continues after a pause, a model may be shown to ask for the calls
+    that were made before.
+
+    Args:
+        tree: the spans.
+        requested: the requests of the models.
+        calls: as above.
+        run_of: as above.
+    """
+    resumes = any(tree.readings[index].resumes for index in tree.pauses)
+    if resumes or not any(index in tree.calls for index, _ in calls):
+        return []
+    silent = [index for index in requested.unrecorded() if not tree.spans[index].is_log]
+    if not silent:
+        return []
+    told = {*tree.calls, *tree.parts, *tree.agents, *tree.pauses}
+    told.update(index for index, reading in enumerate(tree.readings) if reading.not_a_call)
+    starts_ns = sorted(tree.spans[index].start_ns for index in told)
+    asked_ns: dict[int, list[int]] = {}
+    for index in tree.models:
+        if not tree.spans[index].is_log:
+            asked_ns.setdefault(run_of[index], []).append(tree.spans[index].start_ns)
+    found = []
+    for index in silent:
+        span, of_run = tree.spans[index], asked_ns[run_of[index]]
+        place = bisect_left(of_run, max(span.end_ns, span.start_ns + 1))
+        if place < len(of_run) and bisect_left(starts_ns, span.start_ns) == bisect_right(starts_ns, of_run[place]):
+            found.append(index)
+    return found
 
 
 def refuses(answer: Recorded) -> bool:

@@ -189,7 +189,7 @@ class Requested:
 
         A framework answers for an unknown tool, or for refused arguments. A request without an answer was never made: a
         client has to run it, a user to approve it, or the run has ended. If an executed call joins no request, any of
-        the requests may be that call, and none is yielded.
+        the requests may be that call, and only those are yielded that the model's provider executed.
 
         Args:
             ranks: the rank of the request of each executed call, as `joined` finds it.
@@ -198,7 +198,8 @@ class Requested:
             As the last item the executed call that the model requested right before it in the same answer, if any.
         """
         made = {rank: index for index, rank in ranks.items() if rank is not None}
-        if len(made) < len(ranks):
+        are_joined = len(made) == len(ranks)
+        if not are_joined and not self.by_provider:
             return
         # Some providers count calls from 0 in every answer: an answer to such an id may be to the call that was made.
         made_ids = {self.request(rank).call_id for rank in made}
@@ -206,6 +207,8 @@ class Requested:
         for rank, (span, request) in enumerate(self.requests):
             if rank in made:
                 before = span, made[rank]
+            elif not are_joined and request.call_id not in self.by_provider:
+                continue
             elif request.call_id not in made_ids and (answer := self.answer(request.call_id)) is not NOT_RECORDED:
                 neighbour = before[1] if before is not None and before[0] == span else None
                 yield span, request, answer, neighbour

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, dropwhile
 from typing import Final, NamedTuple
 
 from spanscore.compare.matching import json_key
 from spanscore.contracts import CallReading, CallRequest, CallState, ModelReading, SentMessage
 from spanscore.dialects import mcp_failure, state_of_result
-from spanscore.model import NOT_RECORDED, ToolCall
+from spanscore.model import NOT_RECORDED, StatusCode, ToolCall
 from spanscore.trajectories.tree import NONE, SpanTree
 
 
@@ -88,6 +88,10 @@ class Resumption:
             for scope, (model, messages) in firsts.items()
             if (tail := _tail(tree, model, messages)) is not None
         }
+        asking = [index for index in tree.models if not tree.spans[index].is_log] if tree.is_step else []
+        first = _first_sent(tree, asking) if asking else None
+        self.is_later_step: Final = first is not None and _tail(tree, *first) is not None
+        """Whether the trace is one step of a run that has made calls in earlier steps."""
         self.cut: Final = [model for model, messages in firsts.values() if _begins_with_answer(messages)]
         """The spans of these first requests, if they begin with the answer to a call that they do not ask for."""
         self.awaited: Final = [call for tail in self.tails.values() for call in tail.last]
@@ -205,8 +209,14 @@ def _may_be(call: CallReading, request: CallRequest) -> bool:
 def _first_sent(tree: SpanTree, models: Sequence[int]) -> tuple[int, Sequence[SentMessage]] | None:
     """Return the span of the first request with its messages; None if these are not recorded.
 
-    The span of a framework may be around the span of the request itself, which has the messages.
+    The span of a framework may be around the span of the request itself, which has the messages. A request that failed
+    may have none: it is made again.
     """
+
+    def has_failed(index: int) -> bool:
+        return tree.spans[index].status_code == StatusCode.ERROR and not tree.model_readings[index].history
+
+    models = [*dropwhile(has_failed, models)] or models
     first = models[0]
     within = {first}
     for index in models:

@@ -25,7 +25,7 @@ from spanscore.model import (
     reported_trace_id,
 )
 from spanscore.trajectories.listed_calls import executed_calls, requested_calls
-from spanscore.trajectories.lost_calls import lost_calls
+from spanscore.trajectories.lost_calls import lost_calls, unshown_calls
 from spanscore.trajectories.masked import is_masked, without_marks
 from spanscore.trajectories.model_calls import ModelCalls
 from spanscore.trajectories.parts_of_runs import PartsOfRuns
@@ -84,7 +84,11 @@ def trajectories(
     withheld = Withheld(tree, merged, requested, may_block=may_block)
     executed = executed_calls(tree, merged, requested, withheld, ranks)
     listed_calls = executed or requested_calls(tree, requested, withheld)
-    lost = Counter(run_of[index] for index in lost_calls(tree, requested, listed_calls, invoked_of))
+    lost = Counter(
+        run_of[index]
+        for find in (lost_calls, unshown_calls)
+        for index in find(tree, requested, listed_calls, invoked_of)
+    )
     unlisted = frozenset() if executed else frozenset(run_of[index] for index in requested.unrecorded())
     models = ModelCalls(tree) if model_calls else None
     parts = PartsOfRuns(tree, run_of, requested.resumption, withheld, listed_calls, ranks)
@@ -209,9 +213,12 @@ def _completeness(trace: Trace, tree: SpanTree) -> Completeness:
 def _silent(tree: SpanTree, requested: Requested, withheld: Withheld, run_of: Sequence[int]) -> dict[int, str]:
     """Return the runs whose models asked for tools although no span shows that a tool was not called, with a reason.
 
-    Such a run without a call does not record its tools; it is not a run that needed none.
+    Such a run without a call does not record its tools; it is not a run that needed none. Nor is the last step of a run
+    whose earlier steps, in other traces, asked for tools.
     """
     asking = requested.asking(run_of)
+    if requested.resumption.is_later_step:
+        asking.update(run_of[index] for index in tree.models)
     shown = {
         run_of[index]
         for index, reading in enumerate(tree.readings)

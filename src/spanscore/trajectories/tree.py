@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from operator import itemgetter
@@ -11,6 +12,7 @@ from typing import Final
 
 from spanscore.contracts import CallReading, ModelReading, Reading
 from spanscore.model import LOG_RECORD, AttributeValue, Span
+from spanscore.trajectories.normalised import may_be_renamed
 from spanscore.trajectories.reader import DialectReader
 
 NONE: Final = -1
@@ -30,7 +32,7 @@ class SpanTree:
     """Whether spans name more than one conversation."""
 
     def __init__(self, spans: Sequence[Span], reader: DialectReader) -> None:
-        self.reader = reader
+        self.reader, failures = reader, reader.failures.total()
         by_id: dict[bytes, int] = {}
         for index, span in enumerate(spans):
             known = by_id.get(span.span_id)
@@ -52,6 +54,7 @@ class SpanTree:
         else:
             self.readings = [reader.read(span) or NO_READING for span in spans]
         self.parents = [by_id.get(span.parent_span_id, NONE) if span.parent_span_id else NONE for span in spans]
+        self._read_tops(failures)
         self._outer: Final = frozenset(self.parents)
         self.order = sorted(range(len(spans)), key=[span.start_ns for span in spans].__getitem__)
         """The spans by start, ties by arrival, as is all below.
@@ -74,9 +77,8 @@ class SpanTree:
         self.conversation_id: str | None = None
         """The earliest in the trace."""
         for index in self.order:
-            reading = self.readings[index]
-            if reading is not NO_READING:
-                self._add(index, reading)
+            if self.readings[index] is not NO_READING:
+                self._add(index, self.readings[index])
         self._named: dict[int, str | None] = {index: agent for index, agent in self.agents.items() if agent}
         self._call_above: list[int] = []
         self.agent = self._first_agent() or self._workflow
@@ -96,8 +98,16 @@ class SpanTree:
 
     @cached_property
     def model_readings(self) -> dict[int, ModelReading]:
-        """The requests of each model span, and the results that it was sent, by start."""
-        return {index: self.reader.read_model(self.spans[index]) for index in self.models}
+        """The requests of each model span, and the results that it was sent, by start.
+
+        If the span of an agent's run may hold the requests of its models, and their own spans are below it, these tell.
+        """
+        found = {index: self.reader.read_model(self.spans[index]) for index in self.models}
+        runs = {index for index in self.agents if index in found and found[index].asks and not found[index].requests}
+        above = self.nearest(runs) if runs else []
+        for run in {above[index] for index in self.models if runs and above[index] != NONE}:
+            found[run] = replace(found[run], asks=False)
+        return found
 
     @cached_property
     def single_requests(self) -> list[int]:
@@ -123,8 +133,36 @@ class SpanTree:
         Such a trace has only model spans, and spans of the model's client below them.
         """
         models = set(self.models)
+        known = models | self.superseded
         above = self.nearest(models)
-        return not self.agents and all(index in models or outer != NONE for index, outer in enumerate(above))
+        return not self.agents and all(index in known or outer != NONE for index, outer in enumerate(above))
+
+    def _read_tops(self, failures: int) -> None:
+        """Read each span as a root that has only spans of an application, or another process, above it.
+
+        Dialects tell by the missing parent which span is a whole run of their framework. A trace on which a dialect has
+        failed, so that there are more `failures` than before, is not scored.
+        """
+        uppermost = [index for index, above in enumerate(self.parents) if above == NONE]
+        if self.reader.failures.total() != failures or not any(
+            _says_nothing(self.readings[index]) or self.spans[index].parent_is_remote for index in uppermost
+        ):
+            return
+        silent: dict[int, bool] = {}
+        for start in range(len(self.spans)):
+            path = []
+            node = start
+            while node != NONE and node not in silent:
+                path.append(node)
+                silent[node] = False
+                node = self.parents[node]
+            for node in reversed(path):
+                span, above = self.spans[node], self.parents[node]
+                is_top = silent[above] if above != NONE else not span.parent_span_id or span.parent_is_remote
+                is_read = self.readings[node] is not NO_READING and not may_be_renamed(span)
+                if is_top and span.parent_span_id and is_read:
+                    self.readings[node] = self.reader.read(span._replace(parent_span_id=b"")) or NO_READING
+                silent[node] = is_top and _says_nothing(self.readings[node])
 
     def _add(self, index: int, reading: Reading) -> None:
         if reading.call is not None and reading.part_of_call:
@@ -277,6 +315,10 @@ def _restored(
         span._replace(attributes={**moved[index], **span.attributes}) if index in moved else span
         for index, span in enumerate(spans)
     ]
+
+
+def _says_nothing(reading: Reading) -> bool:
+    return reading is NO_READING or reading == Reading(conversation_id=reading.conversation_id)
 
 
 def topmost(owner: Mapping[int, int]) -> dict[int, int]:
