@@ -127,9 +127,10 @@ class ObjectiveMonitor:
         """End the minute, and yield the alarms that begin or end with it."""
         touched = list(self._touched.items())
         self._touched.clear()
+        threshold = self.threshold
         for key, series in touched:
             before = Evidence.unpacked(series.packed)
-            after = self._objective.after(before, series.minute, series.bad, series.counted, self.threshold)
+            after = self._objective.after(before, series.minute, series.bad, series.counted, threshold)
             series.counted_before += series.counted
             series.bad_before += series.bad
             if after.is_alarm and not before.is_alarm:

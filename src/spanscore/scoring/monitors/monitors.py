@@ -79,6 +79,7 @@ class Monitors:
         evaluations = {each.name: each for each in report.evaluations}
         keys: dict[tuple[str, ...] | None, SeriesKey | None] = {}
         known: tuple[Reason, ...] | None = None
+        texts: dict[str | None, tuple[str, ...]] = {}
         for monitor in self.each:
             is_bad = monitor.judge(report, evaluations)
             if is_bad is None:
@@ -87,12 +88,11 @@ class Monitors:
                 key = keys[monitor.by] = monitor.place(report.trajectory.attributes)
             if key is None:
                 continue
-            bad_for = None
-            if is_bad:
+            bad_for = texts.get(monitor.evaluator) if is_bad else None
+            if is_bad and bad_for is None:
                 known = self._reasons(report) if known is None else known
-                bad_for = tuple(
-                    dict.fromkeys(each.text for each in known if monitor.evaluator in {None, each.evaluator})
-                )
+                of_it = (each.text for each in known if monitor.evaluator in {None, each.evaluator})
+                bad_for = texts[monitor.evaluator] = tuple(dict.fromkeys(of_it))
             found.append((monitor, key, bad_for))
         return found
 
