@@ -107,13 +107,13 @@ def _spans(request: bytes, place: Place) -> tuple[bytes, dict[bytes, list[bytes]
         if number != SPANS:
             others.append(request[start:position])
             continue
-        if request.startswith(_TRACE_ID_PREFIX, first, position):
-            trace_id = request[first + _FIRST : first + _BEHIND]
+        span = request[first:position]
+        if span.startswith(_TRACE_ID_PREFIX):
+            trace_id = span[_FIRST:_BEHIND]
         else:
             trace_id = readable_field(request, (first, position), TRACE_ID)
-        spans = found.get(trace_id)
-        if spans is None:
-            found[trace_id] = [request[first:position]]
+        if trace_id in found:
+            found[trace_id].append(span)
         else:
-            spans.append(request[first:position])
+            found[trace_id] = [span]
     return b"".join(others), found

@@ -49,8 +49,9 @@ class _WaitingTrace:
         self.states: Final[dict[str, int]] = {}
         """The number of spans by trace state, as far as it concerns sampling."""
 
-    def add(self, envelope: Envelope, spans: list[bytes], size: int, *, holds: bool) -> int:
-        """Add spans of that size, and return the bytes of memory that they take, with their envelope if it is new."""
+    def add(self, envelope: Envelope, spans: list[bytes], *, holds: bool) -> int:
+        """Add spans, and return the bytes of memory that they take, with their envelope if it is new."""
+        size = sum(map(len, spans))
         held = size + _SPAN_SIZE * len(spans)
         for known, others in self.parts[-_ENVELOPES:]:
             if known == envelope:
@@ -125,19 +126,20 @@ class TraceKeeper:
         is_sampled = may_sample(request)
         counts = self.counts
         for trace_id, envelope, spans in found:
-            number = len(spans)
-            counts.received += number
-            size = sum(map(len, spans))
+            counts.received += len(spans)
             waiting = self._waiting.get(trace_id)
             if waiting is None:
                 if self._is_closed(trace_id) or trace_id in self._undecided:
                     self._follow(trace_id, envelope, spans, _states(spans, is_sampled=is_sampled))
                     continue
                 waiting = self._waiting[trace_id] = _WaitingTrace(now + self._longest_s)
-            for state, count in _states(spans, is_sampled=is_sampled).items():
-                waiting.states[state] = waiting.states.get(state, 0) + count
-            counts.held_spans += number
-            counts.held_bytes += waiting.add(envelope, spans, size, holds=self.is_on)
+            if is_sampled:
+                for state, count in _states(spans, is_sampled=True).items():
+                    waiting.states[state] = waiting.states.get(state, 0) + count
+            else:
+                waiting.states[""] = waiting.states.get("", 0) + len(spans)
+            counts.held_spans += len(spans)
+            counts.held_bytes += waiting.add(envelope, spans, holds=self.is_on)
         while counts.held_bytes > self._max_bytes:
             self._leave(next(iter(self._waiting)), "max_bytes")
         self.expire(now)
