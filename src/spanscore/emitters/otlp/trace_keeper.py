@@ -25,6 +25,8 @@ _DROPPED: Final = b"\0"
 """Behind the id of a trace that is remembered: its decision."""
 _SPAN_SIZE: Final = 50
 """Bytes of memory that a span takes besides its own."""
+_TRACE_SIZE: Final = 600
+"""Bytes of memory that a trace takes besides its spans."""
 _ENVELOPES: Final = 8
 """So many different envelopes of a trace are looked at for an equal one."""
 _UNDECIDED: Final = KeepDecision(kept=True)
@@ -42,7 +44,7 @@ class _WaitingTrace:
         self.spans = 0
         self.size = 0
         """Bytes of the spans."""
-        self.held = 0
+        self.held = _TRACE_SIZE
         """Bytes of memory."""
         self.parts: Final[list[tuple[Envelope, list[bytes]]]] = []
         """The spans by their envelope; no spans in `observe`."""
@@ -133,6 +135,7 @@ class TraceKeeper:
                     self._follow(trace_id, envelope, spans, _states(spans, is_sampled=is_sampled))
                     continue
                 waiting = self._waiting[trace_id] = _WaitingTrace(now + self._longest_s)
+                counts.held_bytes += waiting.held
             if is_sampled:
                 for state, count in _states(spans, is_sampled=True).items():
                     waiting.states[state] = waiting.states.get(state, 0) + count
