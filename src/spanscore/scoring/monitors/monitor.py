@@ -55,6 +55,12 @@ class SeriesState(NamedTuple):
     bad: int
     alarms: int
 
+    def joined(self, other: SeriesState) -> SeriesState:
+        """Return this state and that of another series with the same name as one: the worse evidence, and all runs."""
+        worse = max(self, other, key=lambda each: (each.is_alarm, each.evidence or 0.0))
+        runs, bad = self.counted + other.counted, self.bad + other.bad
+        return worse._replace(counted=runs, bad=bad, alarms=self.alarms + other.alarms)
+
 
 class SavedSeries(NamedTuple):
     """A series as it is stored."""
