@@ -68,15 +68,14 @@ class Tagging:
         request: list[bytes] = []
         roots: list[RootSpan] = []
         count = size = 0
-        may_be_remote, rule = self._roots == "remote_parent", self._rule
-        needs_more = self._may_have_state and bool(rule)
+        may_be_remote, tags = self._roots == "remote_parent", self._rule
+        needs_more = self._may_have_state and bool(tags)
         for envelope, spans in parts:
             content: list[bytes] = []
             began = size
             for span in spans:
-                tags = rule
                 if needs_more:
-                    tags += self._more_tags(span)
+                    tags = self._rule + self._more_tags(span)
                 if (may_be_remote or not has_parent(span)) and (root := root_of(span, self._roots, envelope)):
                     roots.append(root._replace(content=span + tags + self._root_tags(span)))
                     continue
