@@ -13,6 +13,7 @@ import forms_proof
 import gateway_proof
 import grafana_proof
 import image_proof
+import keep_proof
 import page_proof
 import systemd_proof
 from programs import (
@@ -82,6 +83,12 @@ PARTS: Final = (
         "beside a Collector, and in line with one",
         (COLLECTOR, JAEGER),
         lambda asked: forms_proof.prove_collectors(asked.results, asked.programs, asked.directory),
+    ),
+    Part(
+        "keep",
+        "the section `keep` in line with a Collector",
+        (COLLECTOR, JAEGER),
+        lambda asked: keep_proof.prove(asked.results, asked.programs, asked.directory),
     ),
     Part(
         "gateway",

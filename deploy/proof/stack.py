@@ -62,9 +62,9 @@ class Stack:
         self.running.wait_for("Jaeger is ready", lambda: get(f"http://{at['query']}/api/services"))
         self.running.wait_for("Jaeger's health check", lambda: get(f"http://{at['health']}/status"))
 
-    def start_scoring(self) -> None:
-        """Start spanscore, then the Collector in front of it."""
-        moved = {"0.0.0.0:4317": self.at["spanscore"], "0.0.0.0:9464": self.at["metrics"]}
+    def start_scoring(self, more: Mapping[str, str] | None = None) -> None:
+        """Start spanscore, with more texts of its configuration replaced, then the Collector in front of it."""
+        moved = {**(more or {}), "0.0.0.0:4317": self.at["spanscore"], "0.0.0.0:9464": self.at["metrics"]}
         if self._files == COMPOSE:
             moved["http://jaeger:4317"] = f"http://{self.at['jaeger']}"
         elif self._files == IN_LINE:

@@ -6,6 +6,8 @@ PYTHONPATH=src:tests python tests/campaigns/keep.py --kills 1000
 Each simulation sends traces through the keeper of `spanscore serve`: half of them from services that sample before, a
 fifth without a decision, some with late spans. Counts of traces and of late spans and sums of latency, by rule, are
 estimated from the thresholds of the spans that come out, and compared with those of all traces before any sampling.
+The chance with which each trace comes out is known, and so are variance and skewness of each estimate: standard errors
+are computed from them. Estimated from the sample, they would be too small where the few heavy traces stayed away.
 
 For kills, clients send traces in several requests to `spanscore serve` with storage, and send again what was not
 acknowledged. Each kill is a SIGKILL at a random moment. At the end each trace must have been sent on whole or not at
@@ -25,7 +27,7 @@ import tempfile
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -54,8 +56,9 @@ RULES: Final = KeepSettings(
 )
 _TRACES: Final = 40
 _FAILS, _UNDECIDED, _LATE, _HEAD = 0.2, 0.2, 0.3, 0.5
-_BEFORE: Final = (0.5, 0.1)
-"""The probabilities of samplers in front: of the second one, the threshold is above that of a rule."""
+_BEFORE: Final = (0.5, 0.1, 0.02)
+"""The probabilities of samplers in front: of the last ones, the thresholds are above those of rules."""
+_BITS: Final = 56
 _SECOND: Final = 10**9
 
 _CONFIGURATION: Final = """
@@ -80,19 +83,35 @@ class Estimates:
     """Sums over all simulations of what each one is off by."""
 
     simulations: int = 0
-    off: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    off: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    variance: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    """The known variance of what each is off by."""
+    third: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    """Its third central moment."""
     totals: Counter[str] = field(default_factory=Counter)
     failing_split: int = 0
     """Failing traces that passed the sampler in front, and were not kept whole."""
 
+    def expect(self, name: str, value: float, outcomes: Iterable[tuple[float, float]]) -> None:
+        """Note a value of a trace that is to be estimated.
+
+        Args:
+            name: what it counts for.
+            value: the value.
+            outcomes: the chance of each threshold that may decide about the trace, and that of the trace to be kept.
+        """
+        for chance, kept in outcomes:
+            self.variance[name] += chance * value**2 * (1 - kept) / kept
+            self.third[name] += chance * value**3 * (1 - kept) * (1 - 2 * kept) / kept**2
+
     @property
     def z(self) -> dict[str, float]:
-        """How many standard errors each mean is off."""
+        """How many standard errors each sum is off, without the part that its skewness explains."""
         found = {}
-        for name, values in self.off.items():
-            mean = sum(values) / len(values)
-            variance = sum((each - mean) ** 2 for each in values) / max(1, len(values) - 1)
-            found[name] = mean / math.sqrt(variance / len(values)) if variance else 0.0
+        for name, off in self.off.items():
+            error = math.sqrt(self.variance[name])
+            z = off / error
+            found[name] = z - self.third[name] / error**3 / 6 * (z**2 - 1)
         return found
 
     @property
@@ -134,6 +153,10 @@ def _simulate(chance: random.Random, found: Estimates) -> None:
         rules[trace_id] = rule
         true.update({f"{rule} traces": 1, f"{rule} seconds": seconds, f"{rule} late": is_late})
         before = threshold_of(chance.choice(_BEFORE)) if chance.random() < _HEAD else 0
+        decided = max(before, threshold_of(next(each.keep for each in RULES.all_rules if each.name == rule)))
+        outcomes = [(1 - _UNDECIDED, 1 - decided / 2**_BITS), (_UNDECIDED, 1 - before / 2**_BITS)]
+        for what, value in (("traces", 1.0), ("seconds", seconds), ("late", float(is_late))):
+            found.expect(f"{rule} {what}", value, outcomes)
         if randomness_of(trace_id) < before:
             continue  # its service has not recorded it
         state = f"ot=th:{encoded_threshold(before)}" if before else ""
@@ -162,7 +185,7 @@ def _simulate(chance: random.Random, found: Estimates) -> None:
     found.failing_split += len(whole)
     for rule, what in itertools.product((FAILING, SLOW, GOOD), ("traces", "seconds", "late")):
         name = f"{rule} {what}"
-        found.off[name].append(estimated[name] - true[name])
+        found.off[name] += estimated[name] - true[name]
         found.totals.update({f"true {name}": true[name], f"estimated {name}": estimated[name]})
 
 

@@ -69,6 +69,7 @@ def test_json_has_one_line_for_each_trajectory(config: str, capsys: pytest.Captu
         "service",
         "agent",
         "conversation_id",
+        "end_unix_nano",
         "test_case",
         "test_suite",
         "close_reason",

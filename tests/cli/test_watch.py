@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from io import BufferedReader, BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from commands import spanscore
+from spanscore.cli import main
 
 COMMANDS = ["spanscore watch runs.jsonl --config spanscore.yaml --suggest"]
 PAGE = (Path(__file__).parents[2] / "docs" / "monitors.md").read_text(encoding="utf-8")
@@ -73,7 +75,7 @@ def test_the_page_shows_what_is_printed(folder: Path) -> None:
 
 
 def test_results_give_the_same(folder: Path) -> None:
-    """JSON Lines of `score` have the runs, by the end of their last call; a run counts once."""
+    """JSON Lines of `score` have the runs, with their ends; a run counts once."""
     assert 1 == spanscore("score", "runs.jsonl", "--config", "spanscore.yaml", "--json", "results.jsonl").returncode
     twice = (folder / "results.jsonl").read_text(encoding="utf-8")
     (folder / "results.jsonl").write_text(twice * 2, encoding="utf-8")
@@ -83,6 +85,25 @@ def test_results_give_the_same(folder: Path) -> None:
 
     assert (1, "") == (of_results.returncode, of_results.stderr)
     assert of_recording.stdout == of_results.stdout
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_results_from_standard_input(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], pack: Callable[[bytes], bytes]
+) -> None:
+    """They are told from a recording by how they begin."""
+    arguments = ["--config", "spanscore.yaml"]
+    assert 1 == main(["score", "runs.jsonl", *arguments, "--json", "results.jsonl"])
+    capsys.readouterr()
+    told = []
+    for name in ("runs.jsonl", "results.jsonl"):
+        content = BufferedReader(BytesIO(pack((folder / name).read_bytes())))
+        monkeypatch.setattr("sys.stdin", TextIOWrapper(content))
+        assert 1 == main(["watch", "-", *arguments])
+        told.append(capsys.readouterr())
+
+    assert told[0] == told[1]
+    assert "shop / refund-agent: 350 runs, 35 failed" in told[0].out
 
 
 def test_a_run_of_both_kinds_of_file_counts_once(folder: Path) -> None:
@@ -111,7 +132,7 @@ def test_it_says_why_it_says_little(folder: Path) -> None:
     (folder / "short.jsonl").write_text(json.dumps(result) + "\n", encoding="utf-8")
     ended = spanscore("watch", "six.jsonl", "short.jsonl", "--config", "spanscore.yaml", "--suggest")
 
-    assert (1, "idle: no run counts\n1 run without calls left out (1 passed): the shares are too high\n") == (
+    assert (1, "idle: no run counts\n1 run without an end left out (1 passed): the shares are too high\n") == (
         ended.returncode,
         ended.stderr,
     )

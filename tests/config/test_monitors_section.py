@@ -111,6 +111,18 @@ def test_mistakes(entry: str, message: str) -> None:
     assert message in problem(entry)
 
 
+def test_masked_attributes_are_refused() -> None:
+    """Their values would be in names of series, or match nothing."""
+    masked = RULES + "\ncontent: {mask: [plan, '*_token']}"
+
+    assert "monitors.one.by[1]: 'user.plan' is masked by 'plan' of content.mask" in problem(
+        f"of: {{verdict: fail}}, by: [service.name, user.plan], {OTHER_KEYS}", masked
+    )
+    versions = "new: {a_token: x}, stable: {service.version: y}, false_alarm: 1%"
+    assert "new.a_token: 'a_token' is masked by '*_token'" in problem(f"of: {{verdict: fail}}, {versions}", masked)
+    assert monitors(f"of: {{verdict: fail}}, by: [order.id, planner], {OTHER_KEYS}", masked)
+
+
 def test_an_evaluator_over_conversations_is_no_run() -> None:
     """Monitors count runs."""
     talks = "conversations: {}\nevaluators: {talk: {type: tool_loops, over: conversation}}"

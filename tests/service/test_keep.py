@@ -22,6 +22,7 @@ TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search"}
 RULES = """
   rules:
     - {name: failing, when: {verdict: fail}, keep: all}
+    - {name: gold, when: {match: {user.plan: gold}}, keep: all}
     - {name: not_ours, when: {recognised: false}, keep: 50%}
   default: 5%
 """
@@ -125,6 +126,21 @@ def test_on() -> None:
     }
     assert (6, 4) == tuple(numbers[f'spans_total{{spanscore_keep_decision="{word}"}}'] for word in ("kept", "dropped"))
     assert 2 == numbers['late_total{spanscore_keep_decision="kept"}']
+
+
+def test_rules_see_masked_values() -> None:
+    """A rule matches an attribute that is masked, as evaluators do; the report has a mark."""
+    with keeping("on", "content: {mask: [user.plan]}") as (running, behind):
+        gold = texts({**OF_AN_AGENT, "user.plan": "gold"})
+        post(running, run(LOW, attributes=gold), run(LOW + 1))
+        reports = {each.trajectory.trace_id: each for each in running.reports.wait_for(2)}
+        running.stop()
+        assert {(LOW, 1), (LOW, 2)} == sent(behind.spans())
+
+    told = reports[trace_id(LOW)]
+    assert told.keep is not None
+    assert "gold" == told.keep.rule
+    assert str(told.trajectory.attributes["user.plan"]).startswith("[masked value ")
 
 
 def test_nothing_leads_to_a_dropped_trace() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,11 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from otlp_capture import capturing, records_of
 from receivers.otlp_requests import request_of, simple_span, span_id, texts
+from scoring.monitors.runs_of_shop import monitored, run_of_shop
 from serving import ON_ANY_PORT, Running, eventually, serving
 from spanscore.in_process.processor import ScoringSpanProcessor
+from spanscore.scoring.monitors.monitors import Monitors
+from spanscore.service.live_monitors import LiveMonitors
 from storage.test_durability import PROTOBUF, configuration, killed
 
 MONITORS = """
@@ -208,3 +212,17 @@ def test_in_a_process_the_section_is_checked_and_not_used(tmp_path: Path, caplog
     ScoringSpanProcessor.from_config(file).shutdown()
 
     assert 1 == sum("`monitors` has no effect inside an application" in record.message for record in caplog.records)
+
+
+def test_series_that_are_written_alike_are_one() -> None:
+    """No alarm is hidden behind the other, as a metric has one value for a name."""
+    clock = Clock()
+    live = LiveMonitors(Monitors({"one": monitored(by=("a", "b"))}), [], clock)
+    for _ in range(20):
+        for values, bad in ({"a": "x / y", "b": "z"}, True), ({"a": "x", "b": "y / z"}, False):
+            report = run_of_shop(bad=bad)
+            live.emit(replace(report, trajectory=replace(report.trajectory, attributes=values)))
+        clock.now += 60
+
+    ((names, state),) = live.states()
+    assert (("one", "x / y / z"), True, 40, 20, 1) == (names, state.is_alarm, state.counted, state.bad, state.alarms)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from io import BufferedReader
 from itertools import islice
 from pathlib import Path
 from threading import Lock
@@ -20,6 +23,7 @@ from spanscore.config import parts as wiring
 from spanscore.errors import InputError
 from spanscore.messages.printable import cannot_be_read, encodable
 from spanscore.recordings.files import Recording
+from spanscore.recordings.sources import STDIN
 from spanscore.reports.bounded_line import bounded, bounded_line
 from spanscore.reports.json_reports import bare_report, counted_run, identity_of, is_report
 from spanscore.reports.reason_table import CountedRun, ReasonTable, WantedRuns
@@ -27,6 +31,8 @@ from spanscore.runs import offline
 from spanscore.runs.offline import RecordedConversations
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
+_GZIP: Final = 16  # of zlib: with the head of gzip
+_RESULT_BEGINS: Final = b'{"trace_id":'
 _PROBLEMS: Final = 20
 _FASTEST: Final = 1
 
@@ -154,15 +160,26 @@ def are_results(path: str) -> bool:
         return False  # a recording of which the rest may be readable
 
 
+def stdin_has_results() -> bool:
+    """Return whether standard input begins with a result, plain or gzip. It is read whole afterwards."""
+    if not isinstance(sys.stdin.buffer, BufferedReader):
+        return False
+    head = sys.stdin.buffer.peek()
+    if head.startswith(_GZIP_MAGIC):
+        with suppress(zlib.error):
+            head = zlib.decompressobj(zlib.MAX_WBITS | _GZIP).decompress(head)
+    return head.lstrip().startswith(_RESULT_BEGINS)
+
+
 def lines_of(path: str) -> Iterator[bytes]:
-    """Yield the lines of a file, plain or gzip.
+    """Yield the lines of a file or of standard input, plain or gzip.
 
     Raises:
         InputError: it cannot be read.
     """
     try:
-        with Path(path).open("rb") as file:
-            is_gzip = file.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
+        with sys.stdin.buffer if path == STDIN else Path(path).open("rb") as file:
+            is_gzip = isinstance(file, BufferedReader) and file.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
             yield from gzip.GzipFile(fileobj=file) if is_gzip else file
     except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", None) or str(error)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from spanscore import config as configuration
 from spanscore.cli import FAILED, OK
-from spanscore.cli._asked_files import are_results, lines_of, report_in
+from spanscore.cli._asked_files import are_results, lines_of, report_in, stdin_has_results
 from spanscore.cli._recordings import passed_over, reading, unusable
 from spanscore.config import Config
 from spanscore.config import parts as wiring
@@ -19,6 +19,7 @@ from spanscore.emitters.alarm_event import alarm_sentence, time_of
 from spanscore.errors import ConfigError
 from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
+from spanscore.recordings.sources import STDIN
 from spanscore.reports.json_reports import identity_of, report_of_json
 from spanscore.runs import offline
 from spanscore.runs.watched_runs import LEAST_ALLOWED, SUGGESTED, Suggestion, WatchedRuns, WatchedSeries
@@ -42,8 +43,8 @@ def define(parser: argparse.ArgumentParser) -> None:
         "files",
         nargs="+",
         metavar="RUNS",
-        help="a recording (`-` is standard input), a directory of recordings, or a file with JSON Lines of `spanscore "
-        "score --json` or exporters.jsonl; each also with gzip",
+        help="a recording, a directory of recordings, or JSON Lines of `spanscore score --json` or exporters.jsonl; "
+        "`-` is standard input; each also with gzip",
     )
     parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="the configuration with monitors")
     parser.add_argument(
@@ -60,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not config.monitors:
         raise ConfigError(f"{config.source}: has no monitors; there is nothing to watch with")
     watched, seen = WatchedRuns(config.monitors), set[Any]()
-    results = [path for path in arguments.files if are_results(path)]
+    results = [path for path in arguments.files if (stdin_has_results() if path == STDIN else are_results(path))]
     problems = [*_add_results(results, watched, seen)]
     if recordings := [path for path in arguments.files if path not in results]:
         problems += _add_recordings(recordings, config, watched, seen)
@@ -76,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         if not series:
             problems.append(f"{name}: no run counts")
     if watched.without_end:
-        told = f"{plural(watched.without_end, 'run')} without calls left out ({watched.passed_without_end} passed)"
+        told = f"{plural(watched.without_end, 'run')} without an end left out ({watched.passed_without_end} passed)"
         problems.append(f"{told}: the shares are too high")
     for line in problems:
         print(printable(line, _LINE_WIDTH), file=sys.stderr)

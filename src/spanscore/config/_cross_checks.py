@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from spanscore.config._nodes import Node, Problem
@@ -12,6 +12,7 @@ from spanscore.contracts import Dialect
 from spanscore.errors import InputError
 from spanscore.messages.nearest import suggestion
 from spanscore.scoring.keep.settings import KeepSettings, values_of
+from spanscore.scoring.monitors.settings import MonitorSettings
 from spanscore.trajectories.masks import Masks
 from spanscore.trajectories.wanted import wanted_attributes
 
@@ -37,6 +38,7 @@ def cross_problems(root: Node, document: Document | None, dialects: Sequence[Dia
             yield from _mask_problems(
                 document.content.mask, wanted_attributes(dialects, model_calls=True).patterns, root
             )
+            yield from _masked_keys(document.content.mask, document.monitors, root)
         yield from _keep_problems(root, document.keep)
 
 
@@ -60,6 +62,30 @@ def _mask_problems(masks: Sequence[str], read: Iterable[str], root: Node) -> Ite
         except InputError as error:
             at: KeyPath = ("content", "mask", index)
             yield Problem(root.find(at).place, at, str(error))
+
+
+def _masked_keys(masks: Sequence[str], monitors: Mapping[str, MonitorSettings], root: Node) -> Iterator[Problem]:
+    """Yield the attributes of monitors that a mask replaces: their values would be names of series, or match nothing.
+
+    Marks are others after each start, so that no series by them would be found again.
+    """
+    for name, monitor in monitors.items():
+        keys: dict[KeyPath, str] = {("by", index): key for index, key in enumerate(monitor.by)}
+        keys |= {(section, key): key for section in ("new", "stable") for key in getattr(monitor, section)}
+        for below, key in keys.items():
+            if mask := next((each for each in masks if _is_masked(key, each)), None):
+                at: KeyPath = ("monitors", name, *below)
+                yield Problem(
+                    root.key_place(at), at, f"{key!r} is masked by {mask!r} of content.mask: take another attribute"
+                )
+
+
+def _is_masked(key: str, mask: str) -> bool:
+    try:
+        _, is_masked = Masks([mask], b"").below((), key)
+    except InputError:
+        return False
+    return is_masked
 
 
 def _keep_problems(root: Node, keep: KeepSettings | None) -> Iterator[Problem]:

@@ -94,11 +94,12 @@ def bare_report(report: Mapping[str, Any], *, explained: bool = False) -> dict[s
 def report_of_json(report: Mapping[str, Any]) -> Report:
     """Return a report of a run with its verdicts, names and errors of calls, and attributes.
 
-    Its end is that of its last call, as JSON has no other; None if no call has a time. It takes what `is_report`
+    Without an end of its own, it ends with its last call; None if no call has a time. It takes what `is_report`
     accepts.
     """
     calls = [each for each in _calls(report) if isinstance(each.get("name"), str)]
     ends = [each["end_unix_nano"] for each in calls if isinstance(each.get("end_unix_nano"), int)]
+    end = report.get("end_unix_nano")
     run = Trajectory(
         calls=tuple(
             ToolCall(name=each["name"], error=None if each.get("error") is None else "error") for each in calls
@@ -106,7 +107,7 @@ def report_of_json(report: Mapping[str, Any]) -> Report:
         trace_id=_bytes(report["trace_id"]),
         root_span_id=_bytes(report["root_span_id"]),
         attributes=_attributes(report),
-        end_ns=max(filter(None, ends), default=None),
+        end_ns=end if isinstance(end, int) and end > 0 else max(filter(None, ends), default=None),
         completeness=Completeness(paused=tuple(map(str, report.get("paused") or ()))),
     )
     evaluations = tuple(_evaluations(report["outcomes"]))

@@ -68,6 +68,7 @@ def report_object(report: Report, *, content: bool = True, attributes: bool = Tr
         "service": trajectory.service,
         "agent": trajectory.agent,
         "conversation_id": trajectory.conversation_id,
+        "end_unix_nano": trajectory.end_ns,
         "test_case": names.get("test.case.name"),
         "test_suite": names.get("test.suite.name"),
         "close_reason": report.close_reason.value,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Literal, TypeAlias
@@ -136,11 +136,15 @@ class Scoring:
 
     def reports(self) -> tuple[Report, ...]:
         """Return a report for each trajectory of the trace; evaluations without an outcome yet are failures."""
-        reports = self._reports()
+        return self.shown(self.unmasked())
+
+    def shown(self, reports: Iterable[Report]) -> tuple[Report, ...]:
+        """Return reports of this trace without masked values."""
         masks = self._masks
         return tuple(reports) if masks is None else tuple(masked_report(each, masks) for each in reports)
 
-    def _reports(self) -> Iterator[Report]:
+    def unmasked(self) -> Iterator[Report]:
+        """Yield the reports with all values. They are for decisions about the trace, and must not be shown."""
         for trajectory, evaluating in self._found:
             yield Report(
                 trajectory=trajectory,

@@ -188,13 +188,12 @@ class ScoringQueue:
             return ()
         trace = scoring.trace
         self._wait_no_more(trace)
-        reports = tuple(with_verdicts(trace, scoring.reports(), self._tallies.revised))
+        reports = tuple(with_verdicts(trace, scoring.unmasked(), self._tallies.revised))
         if trace.spans:
             self._owner.measure(EVALUATION_DURATION, self._clock() - began)
             self._owner.measure(TRACE_SPAN_COUNT, len(trace.spans))
-        if self._keep is not None:
-            decision = self._keep.decide(trace, reports)
-            reports = tuple(replace(report, keep=decision) for report in reports)
+        decision = None if self._keep is None else self._keep.decide(trace, reports)
+        reports = scoring.shown(reports if decision is None else [replace(each, keep=decision) for each in reports])
         for report in reports:
             self.unscored.note_recognised(report)
             self._emission.emit(report, trace.trace_id)

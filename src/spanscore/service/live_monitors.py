@@ -106,10 +106,17 @@ class LiveMonitors(Immediate):
             self._timer.cancel()
 
     def states(self) -> Iterator[tuple[tuple[str, str], SeriesState]]:
-        """Yield the name of each monitor and of its series, and the state of the series."""
+        """Yield the name of each monitor and of its series, and the state of the series.
+
+        Series whose values are written alike, such as `a / b`, `c` and `a`, `b / c`, are one.
+        """
         for monitor in self._monitors.each:
+            found: dict[str, SeriesState] = {}
             for key, state in monitor.states():
-                yield (monitor.name, series_name(key)), state
+                name = series_name(key)
+                found[name] = state if name not in found else found[name].joined(state)
+            for name, state in found.items():
+                yield (monitor.name, name), state
 
     def objectives(self) -> dict[tuple[str | None, ...], float]:
         """Return the share of runs that may fail, by the name of each monitor that has one."""

@@ -159,6 +159,43 @@ def test_there_are_never_more_than_a_hundred_series() -> None:
     assert MOST_SERIES + 1 == len(found)
 
 
+def test_an_alarm_of_a_series_that_gives_way_ends() -> None:
+    """After a day without a run, if room is needed: whoever was told of the alarm is told of its end."""
+    monitors = Monitors({"one": monitored(by=BY)})
+    assert 1 == len(list(bad_minutes(monitors, range(NOON, NOON + 40), 10)))
+    for number in range(MOST_SERIES):
+        monitors.count(run_of_shop(service=f"shop-{number}"), NOON + 40 + UNSEEN_MINUTES)
+    (told,) = monitors.advance(NOON + 41 + UNSEEN_MINUTES)
+
+    assert ("shop", True, "no run for a day") == (told.series, told.is_over, told.dropped)
+    assert ("shop",) not in states(monitors)
+
+
+def test_a_minute_that_comes_again_is_one() -> None:
+    """A clock that is corrected by some minutes does not make more minutes of the same time."""
+    monitors = Monitors({"one": monitored()})
+    for minute in (NOON + 5, NOON, NOON + 5, NOON + 1, NOON + 5):
+        assert [] == monitors.count(run_of_shop(bad=True), minute)
+    assert [0] == [each.evidence for each in states(monitors).values()]
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_clock_that_was_wrong_blinds_no_monitor(*, is_restarted: bool) -> None:
+    """Minutes count from the right time on, also for an alarm of the wrong one, and after a restart."""
+    settings = {"one": monitored(by=BY)}
+    monitors = Monitors(settings)
+    assert 1 == len(list(bad_minutes(monitors, range(NOON + 10**6, NOON + 10**6 + 20), 10)))
+    if is_restarted:
+        state, monitors = monitors.saved(is_end=True), Monitors(settings)
+        assert [] == monitors.restore(state)
+
+    (over,) = bad_minutes(monitors, range(NOON, NOON + 200), 0)
+    assert over.is_over
+    assert over.since <= over.good_since <= over.minute < NOON + 200
+    (alarm,) = bad_minutes(monitors, range(NOON + 200, NOON + 220), 10)
+    assert NOON + 200 == alarm.since
+
+
 def test_more_series_need_more_evidence() -> None:
     """The rate of false alarms is that of the whole monitor."""
     alone, many = (Monitors({"one": monitored(by=BY)}) for _ in range(2))

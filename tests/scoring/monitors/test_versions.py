@@ -164,3 +164,12 @@ def test_recordings_are_compared_too() -> None:
     assert {"new", "stable"} == found.keys()
     (alarm,) = found["new"].alarms
     assert alarm.stable == (0, alarm.counted)
+
+
+def test_a_clock_that_was_wrong() -> None:
+    """A comparison continues at the right time, and has no begin that is still to come."""
+    monitors, chance = Monitors(comparing()), random.Random(1)
+    assert [] == minutes_of(monitors, chance, NOON + 10**6, 5, (0.1, 0.1))
+    (alarm,) = minutes_of(monitors, chance, NOON, 200, (0.4, 0.1))
+
+    assert (NOON, True) == (alarm.since, alarm.minute < NOON + 200)

@@ -53,6 +53,7 @@ class Tagging:
         self._roots: Final[Roots] = roots
         self._differs: Final = differs
         self._may_have_state: Final = is_sampled or differs or decision.threshold > 0
+        self._root: Final = b"" if self._may_have_state or not self._rule else _encoded_count(0)
 
     def restated(self, text: str) -> Restated:
         """Return the trace state of a span that has this one."""
@@ -67,15 +68,14 @@ class Tagging:
         request: list[bytes] = []
         roots: list[RootSpan] = []
         count = size = 0
-        may_be_remote, rule = self._roots == "remote_parent", self._rule
-        needs_more = self._may_have_state and bool(rule)
+        may_be_remote, tags = self._roots == "remote_parent", self._rule
+        needs_more = self._may_have_state and bool(tags)
         for envelope, spans in parts:
             content: list[bytes] = []
             began = size
             for span in spans:
-                tags = rule
                 if needs_more:
-                    tags += self._more_tags(span)
+                    tags = self._rule + self._more_tags(span)
                 if (may_be_remote or not has_parent(span)) and (root := root_of(span, self._roots, envelope)):
                     roots.append(root._replace(content=span + tags + self._root_tags(span)))
                     continue
@@ -98,7 +98,11 @@ class Tagging:
         return b"" if text is None else length_delimited(TRACE_STATE, text.encode())
 
     def _root_tags(self, span: bytes) -> bytes:
-        found = self.restated(trace_state(span) if self._may_have_state else "")
-        if found.inconsistent or not self._rule:
-            return b""
-        return encoded_pairs(_ATTRIBUTES, {ADJUSTED_COUNT: adjusted_count(found.threshold or 0)})
+        if not self._may_have_state or not self._rule:
+            return self._root
+        found = self.restated(trace_state(span))
+        return b"" if found.inconsistent else _encoded_count(found.threshold or 0)
+
+
+def _encoded_count(threshold: int) -> bytes:
+    return encoded_pairs(_ATTRIBUTES, {ADJUSTED_COUNT: adjusted_count(threshold)})

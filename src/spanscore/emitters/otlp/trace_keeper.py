@@ -25,6 +25,8 @@ _DROPPED: Final = b"\0"
 """Behind the id of a trace that is remembered: its decision."""
 _SPAN_SIZE: Final = 50
 """Bytes of memory that a span takes besides its own."""
+_TRACE_SIZE: Final = 600
+"""Bytes of memory that a trace takes besides its spans."""
 _ENVELOPES: Final = 8
 """So many different envelopes of a trace are looked at for an equal one."""
 _UNDECIDED: Final = KeepDecision(kept=True)
@@ -42,15 +44,16 @@ class _WaitingTrace:
         self.spans = 0
         self.size = 0
         """Bytes of the spans."""
-        self.held = 0
+        self.held = _TRACE_SIZE
         """Bytes of memory."""
         self.parts: Final[list[tuple[Envelope, list[bytes]]]] = []
         """The spans by their envelope; no spans in `observe`."""
         self.states: Final[dict[str, int]] = {}
         """The number of spans by trace state, as far as it concerns sampling."""
 
-    def add(self, envelope: Envelope, spans: list[bytes], size: int, *, holds: bool) -> int:
-        """Add spans of that size, and return the bytes of memory that they take, with their envelope if it is new."""
+    def add(self, envelope: Envelope, spans: list[bytes], *, holds: bool) -> int:
+        """Add spans, and return the bytes of memory that they take, with their envelope if it is new."""
+        size = sum(map(len, spans))
         held = size + _SPAN_SIZE * len(spans)
         for known, others in self.parts[-_ENVELOPES:]:
             if known == envelope:
@@ -125,19 +128,21 @@ class TraceKeeper:
         is_sampled = may_sample(request)
         counts = self.counts
         for trace_id, envelope, spans in found:
-            number = len(spans)
-            counts.received += number
-            size = sum(map(len, spans))
+            counts.received += len(spans)
             waiting = self._waiting.get(trace_id)
             if waiting is None:
                 if self._is_closed(trace_id) or trace_id in self._undecided:
                     self._follow(trace_id, envelope, spans, _states(spans, is_sampled=is_sampled))
                     continue
                 waiting = self._waiting[trace_id] = _WaitingTrace(now + self._longest_s)
-            for state, count in _states(spans, is_sampled=is_sampled).items():
-                waiting.states[state] = waiting.states.get(state, 0) + count
-            counts.held_spans += number
-            counts.held_bytes += waiting.add(envelope, spans, size, holds=self.is_on)
+                counts.held_bytes += waiting.held
+            if is_sampled:
+                for state, count in _states(spans, is_sampled=True).items():
+                    waiting.states[state] = waiting.states.get(state, 0) + count
+            else:
+                waiting.states[""] = waiting.states.get("", 0) + len(spans)
+            counts.held_spans += len(spans)
+            counts.held_bytes += waiting.add(envelope, spans, holds=self.is_on)
         while counts.held_bytes > self._max_bytes:
             self._leave(next(iter(self._waiting)), "max_bytes")
         self.expire(now)

@@ -18,15 +18,18 @@ PORTION_RUNS: Final = 100
 """An alarm ends after so many minutes and runs that meet the objective."""
 
 _LARGEST_BET: Final = 0.95
-_STATE: Final = struct.Struct("<6d7I")
-_BEGIN: Final = (0.0,) * 5
+_STATE: Final = struct.Struct("<6d3I?3x3I")
+_BETS: Final = 5
 
 
 class Evidence(NamedTuple):
-    """The evidence of one series, up to the end of a minute."""
+    """The evidence of one series, up to the end of a minute. Flat, as every minute reads and writes it."""
 
-    bets: tuple[float, ...] = _BEGIN
-    """The evidence of each bet."""
+    bet_1: float = 0.0
+    bet_2: float = 0.0
+    bet_3: float = 0.0
+    bet_4: float = 0.0
+    bet_5: float = 0.0
     growth: float = 1.0
     """By how much more likely the failures since `since` are at twice the objective; 1 before the first."""
     since: int = 0
@@ -42,14 +45,18 @@ class Evidence(NamedTuple):
     portion_counted: int = 0
 
     @property
+    def bets(self) -> tuple[float, ...]:
+        """The evidence of each bet."""
+        return self[:_BETS]
+
+    @property
     def value(self) -> float:
         """The evidence: the mean of the bets."""
-        return sum(self.bets) / len(self.bets)
+        return sum(self.bets) / _BETS
 
     def packed(self) -> bytes:
         """Return it in few bytes."""
-        numbers = (self.since, self.bad, self.counted, self.is_alarm, self.portion)
-        return _STATE.pack(*self.bets, self.growth, *numbers, self.portion_bad, self.portion_counted)
+        return _STATE.pack(*self)
 
     @classmethod
     def unpacked(cls, state: bytes) -> Evidence:
@@ -58,8 +65,7 @@ class Evidence(NamedTuple):
         Raises:
             struct.error: it is something else.
         """
-        *bets, growth, since, bad, counted, is_alarm, portion, portion_bad, portion_counted = _STATE.unpack(state)
-        return cls(tuple(bets), growth, since, bad, counted, bool(is_alarm), portion, portion_bad, portion_counted)
+        return cls._make(_STATE.unpack(state))
 
 
 class Objective:
@@ -74,9 +80,7 @@ class Objective:
         p = at_most
         largest = _LARGEST_BET / p
         rates = (1.5 * p, 2 * p, 4 * p, max(0.5, (1 + p) / 2))
-        bets = (*(min((q - p) / (p * (1 - p)), largest) for q in rates), largest)
-        self._bets: Final = bets
-        self._twice: Final = bets[1]
+        self._bets: Final = (*(min((q - p) / (p * (1 - p)), largest) for q in rates), largest)
 
     def after(self, before: Evidence, minute: int, bad: int, counted: int, threshold: float) -> Evidence:
         """Return the evidence after a minute with runs.
@@ -88,35 +92,34 @@ class Objective:
             counted: its runs; at least 1.
             threshold: the evidence of an alarm.
         """
-        if before.is_alarm:
+        m1, m2, m3, m4, m5, growth, since, bad_before, counted_before, is_alarm, *_ = before
+        if is_alarm:
             return self._after_in_alarm(before, minute, bad, counted)
         above = bad / counted - self.at_most
         first, second, third, fourth, fifth = self._bets
-        m1, m2, m3, m4, m5 = before.bets
-        evidence = (
-            min((1 + first * above) * (m1 + 1), MOST),
-            min((1 + second * above) * (m2 + 1), MOST),
-            min((1 + third * above) * (m3 + 1), MOST),
-            min((1 + fourth * above) * (m4 + 1), MOST),
-            min((1 + fifth * above) * (m5 + 1), MOST),
-        )
-        growth = min((1 + self._twice * above) * before.growth, MOST)
+        m1 = (1 + first * above) * (m1 + 1)
+        m2 = (1 + second * above) * (m2 + 1)
+        m3 = (1 + third * above) * (m3 + 1)
+        m4 = (1 + fourth * above) * (m4 + 1)
+        m5 = (1 + fifth * above) * (m5 + 1)
+        total = m1 + m2 + m3 + m4 + m5
+        if total > MOST:
+            m1, m2, m3, m4, m5 = (min(each, MOST) for each in (m1, m2, m3, m4, m5))
+            total = m1 + m2 + m3 + m4 + m5
+        growth *= 1 + second * above
         if growth <= 1:
-            found = Evidence(evidence)
+            found = Evidence(m1, m2, m3, m4, m5)
         else:
-            since = before.since or minute
-            found = Evidence(evidence, growth, since, before.bad + bad, before.counted + counted)
-        if found.value < threshold:
+            bad, counted = bad_before + bad, counted_before + counted
+            found = Evidence(m1, m2, m3, m4, m5, min(growth, MOST), since or minute, bad, counted)
+        if total < threshold * _BETS:
             return found
         return found._replace(is_alarm=True, since=found.since or minute, portion=minute + 1)
 
     def _after_in_alarm(self, before: Evidence, minute: int, bad: int, counted: int) -> Evidence:
-        found = before._replace(
-            portion_bad=before.portion_bad + bad,
-            portion_counted=before.portion_counted + counted,
-            bad=before.bad + bad,
-            counted=before.counted + counted,
-        )
+        runs = (before.bad + bad, before.counted + counted)
+        portion = (before.portion, before.portion_bad + bad, before.portion_counted + counted)
+        found = Evidence(*before[:7], *runs, before.is_alarm, *portion)
         if minute - found.portion + 1 < PORTION_MINUTES or found.portion_counted < PORTION_RUNS:
             return found
         if found.portion_bad <= self.at_most * found.portion_counted:
@@ -125,5 +128,7 @@ class Objective:
 
     def least(self, evidence: Evidence, minutes: int) -> Evidence:
         """Return the least evidence that there may be after so many unknown minutes: each as if no run had failed."""
-        bets = tuple(m * (1 - bet * self.at_most) ** minutes for bet, m in zip(self._bets, evidence.bets, strict=True))
-        return evidence if evidence.is_alarm else evidence._replace(bets=bets)
+        if evidence.is_alarm:
+            return evidence
+        bets = (m * (1 - bet * self.at_most) ** minutes for bet, m in zip(self._bets, evidence.bets, strict=True))
+        return Evidence._make((*bets, *evidence[_BETS:]))

@@ -55,6 +55,12 @@ class SeriesState(NamedTuple):
     bad: int
     alarms: int
 
+    def joined(self, other: SeriesState) -> SeriesState:
+        """Return this state and that of another series with the same name as one: the worse evidence, and all runs."""
+        worse = max(self, other, key=lambda each: (each.is_alarm, each.evidence or 0.0))
+        runs, bad = self.counted + other.counted, self.bad + other.bad
+        return worse._replace(counted=runs, bad=bad, alarms=self.alarms + other.alarms)
+
 
 class SavedSeries(NamedTuple):
     """A series as it is stored."""
@@ -89,6 +95,8 @@ class ObjectiveMonitor:
         """The series with runs in this minute."""
         self._full_until = 0
         """The minute up to which no series can give way."""
+        self._dropped: Final[list[MonitorAlarm]] = []
+        """The ends of alarms of series that gave way in this minute."""
         if not self.by:
             self._series[()] = _MonitoredSeries()  # so that its counts are 0 from the start, and not absent
 
@@ -125,11 +133,14 @@ class ObjectiveMonitor:
 
     def end(self) -> Iterator[MonitorAlarm]:
         """End the minute, and yield the alarms that begin or end with it."""
+        yield from self._dropped
+        self._dropped.clear()
         touched = list(self._touched.items())
         self._touched.clear()
+        threshold = self.threshold
         for key, series in touched:
             before = Evidence.unpacked(series.packed)
-            after = self._objective.after(before, series.minute, series.bad, series.counted, self.threshold)
+            after = self._objective.after(before, series.minute, series.bad, series.counted, threshold)
             series.counted_before += series.counted
             series.bad_before += series.bad
             if after.is_alarm and not before.is_alarm:
@@ -182,6 +193,15 @@ class ObjectiveMonitor:
             self._touched[saved.key] = series
         series.packed = evidence.packed()
 
+    def set_back(self, minute: int) -> None:
+        """Note that the clock was set back to a minute: no time of a series is later."""
+        self._full_until = min(self._full_until, minute)
+        for series in self._series.values():
+            series.minute = min(series.minute, minute)
+            found = Evidence.unpacked(series.packed)
+            since, portion = min(found.since, minute), min(found.portion, minute)
+            series.packed = found._replace(since=since, portion=portion).packed()
+
     def _admitted(self, key: SeriesKey, minute: int) -> SeriesKey:
         """Return the key under which runs of a new series count; one without runs for a day gives way."""
         own = len(self._series) - (self._other in self._series)
@@ -190,10 +210,18 @@ class ObjectiveMonitor:
         if minute >= self._full_until:
             oldest = min((each for each in self._series if each != self._other), key=lambda of: self._series[of].minute)
             if (free_at := self._series[oldest].minute + UNSEEN_MINUTES) <= minute:
-                del self._series[oldest]
+                self._give_way(oldest, minute)
                 return key
             self._full_until = free_at
         return self._other
+
+    def _give_way(self, key: SeriesKey, minute: int) -> None:
+        found = Evidence.unpacked(self._series.pop(key).packed)
+        if found.is_alarm:
+            runs = (found.since, found.bad, found.counted)
+            self._dropped.append(
+                MonitorAlarm(self.name, series_name(key), minute, *runs, is_over=True, dropped="no run for a day")
+            )
 
     @property
     def _other(self) -> SeriesKey:

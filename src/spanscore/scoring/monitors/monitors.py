@@ -20,6 +20,8 @@ from spanscore.scoring.monitors.versions import VersionComparison, VersionMonito
 
 _LOST_MINUTES: Final = 2
 """The minutes in which a process may have counted runs after it stored its state last."""
+_SET_BACK: Final = 5
+"""A clock is off by fewer minutes, and is corrected; by more it was set back, and would not catch up soon."""
 _CHANGED: Final = "its settings changed"
 _REMOVED: Final = "the monitor was removed"
 _MOST_TEXTS: Final = 1_024
@@ -47,7 +49,10 @@ _DECODER: Final = Decoder(_Saved)
 
 
 class Monitors:
-    """Counts runs for all monitors. Pure: the caller passes the minute, which never goes back.
+    """Counts runs for all monitors. Pure: the caller passes the minute.
+
+    If the clock goes back by up to five minutes, the last minute continues until the clock has caught up. If it goes
+    back by more, that minute ends, and minutes count from there.
 
     Args:
         settings: the settings of each monitor, by name.
@@ -64,7 +69,7 @@ class Monitors:
 
         Args:
             report: the report, of any revision.
-            minute: the minute since the Unix epoch. If it is earlier than one before, the run counts in that one.
+            minute: the minute since the Unix epoch.
         """
         alarms = self.advance(minute)
         for monitor, key, bad_for in self.judged(report):
@@ -79,6 +84,7 @@ class Monitors:
         evaluations = {each.name: each for each in report.evaluations}
         keys: dict[tuple[str, ...] | None, SeriesKey | None] = {}
         known: tuple[Reason, ...] | None = None
+        texts: dict[str | None, tuple[str, ...]] = {}
         for monitor in self.each:
             is_bad = monitor.judge(report, evaluations)
             if is_bad is None:
@@ -87,12 +93,11 @@ class Monitors:
                 key = keys[monitor.by] = monitor.place(report.trajectory.attributes)
             if key is None:
                 continue
-            bad_for = None
-            if is_bad:
+            bad_for = texts.get(monitor.evaluator) if is_bad else None
+            if is_bad and bad_for is None:
                 known = self._reasons(report) if known is None else known
-                bad_for = tuple(
-                    dict.fromkeys(each.text for each in known if monitor.evaluator in {None, each.evaluator})
-                )
+                of_it = (each.text for each in known if monitor.evaluator in {None, each.evaluator})
+                bad_for = texts[monitor.evaluator] = tuple(dict.fromkeys(of_it))
             found.append((monitor, key, bad_for))
         return found
 
@@ -104,10 +109,15 @@ class Monitors:
 
     def advance(self, minute: int) -> list[MonitorAlarm]:
         """End the minutes before this one, and return their alarms."""
-        if minute <= self._minute:
+        is_set_back = minute < self._minute - _SET_BACK
+        if minute <= self._minute and not is_set_back:
             return []
         self._minute = minute
-        return [alarm for monitor in self.each for alarm in monitor.end()]
+        alarms = [alarm for monitor in self.each for alarm in monitor.end()]
+        if is_set_back:
+            for monitor in self.each:
+                monitor.set_back(minute)
+        return alarms
 
     def saved(self, *, is_end: bool) -> bytes:
         """Return the state to be stored.

@@ -157,6 +157,11 @@ class VersionMonitor:
                 reasons=self._failures.most_frequent(),
             )
 
+    def set_back(self, minute: int) -> None:
+        """Note that the clock was set back to a minute: the first run is not later."""
+        self._minute = min(self._minute, minute)
+        self._found = self._found._replace(since=min(self._found.since, minute))
+
     def states(self) -> Iterator[tuple[SeriesKey, SeriesState]]:
         """Yield both versions; the evidence is that of the new one."""
         found, before = self._found, self._before
