@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -182,3 +183,24 @@ def test_a_broken_span_is_named() -> None:
 
     with pytest.raises(MalformedRequest, match="not valid UTF-8 at byte"):
         decode_json(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ('{"spans":[],%s}', "the request has no 'resourceSpans', but fields with other names"),
+        ('{"resourceSpans":[{%s}]}', "resourceSpans[0] has no 'scopeSpans', but fields with other names"),
+        ('{"resourceSpans":[{"scopeSpans":[{"scope":{},%s}]}]}', "scopeSpans[0] has no 'spans', but fields"),
+        ('{"resourceSpans":[],%s}', None),
+        ('{"resourceSpans":[{"resource":{%s}}]}', None),
+    ],
+)
+def test_thousands_of_unknown_names_are_not_looked_at(body: str, why: str | None) -> None:
+    """They are ignored beside the list that leads on, and not listed where it is missing."""
+    full = (body % ",".join(f'"k{n}":0' for n in range(MANY))).encode()
+
+    if why is None:
+        assert not decode_json(full).spans
+    else:
+        with pytest.raises(MalformedRequest, match=re.escape(why)):
+            decode_json(full)

@@ -56,9 +56,10 @@ _CHECKED_AT_ONCE: Final = 2**22
 _PASSED_AT_ONCE: Final = 8_192  # items that are passed over, or escapes
 
 
-def members_decoder(names: Iterable[str]) -> Decoder[Struct]:
-    """Return a decoder that returns these members of an object unparsed, and skips the others."""
-    return Decoder(defstruct("_Members", [(name, Raw | UnsetType, UNSET) for name in names], gc=False))
+def members_decoder(names: Iterable[str], *, is_strict: bool = False) -> Decoder[Struct]:
+    """Return a decoder that returns these members of an object unparsed, and skips the others, or refuses them."""
+    members = [(name, Raw | UnsetType, UNSET) for name in names]
+    return Decoder(defstruct("_Members", members, gc=False, forbid_unknown_fields=is_strict))
 
 
 _ITEMS: Final = Decoder(list[Raw])
