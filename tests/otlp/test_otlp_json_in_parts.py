@@ -99,8 +99,8 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         seen.append(len(body))
         return parse(body)
 
-    for module in (strict_json, json_in_steps, from_json):
-        monkeypatch.setattr(module, "parse", watched)
+    for module, name in ((strict_json, "parse_part"), (json_in_steps, "parse_part"), (from_json, "parse")):
+        monkeypatch.setattr(module, name, watched)
     return seen
 
 
@@ -204,3 +204,13 @@ def test_thousands_of_unknown_names_are_not_looked_at(body: str, why: str | None
     else:
         with pytest.raises(MalformedRequest, match=re.escape(why)):
             decode_json(full)
+
+
+def test_escapes_of_a_long_text_are_not_looked_at_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no surrogate lacks its other half: millions of them in one text would take a second."""
+    monkeypatch.setattr(strict_json, "_ESCAPE", None)
+    text = "\U0001f600" * AT_ONCE
+
+    decoded = decode_json(with_value(stringValue=text))  # the escapes of two surrogates, 12 bytes, for each
+
+    assert 1 == len(decoded.spans)
