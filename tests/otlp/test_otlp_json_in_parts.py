@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -98,8 +99,8 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         seen.append(len(body))
         return parse(body)
 
-    for module in (strict_json, json_in_steps, from_json):
-        monkeypatch.setattr(module, "parse", watched)
+    for module, name in ((strict_json, "parse_part"), (json_in_steps, "parse_part"), (from_json, "parse")):
+        monkeypatch.setattr(module, name, watched)
     return seen
 
 
@@ -182,3 +183,34 @@ def test_a_broken_span_is_named() -> None:
 
     with pytest.raises(MalformedRequest, match="not valid UTF-8 at byte"):
         decode_json(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ('{"spans":[],%s}', "the request has no 'resourceSpans', but fields with other names"),
+        ('{"resourceSpans":[{%s}]}', "resourceSpans[0] has no 'scopeSpans', but fields with other names"),
+        ('{"resourceSpans":[{"scopeSpans":[{"scope":{},%s}]}]}', "scopeSpans[0] has no 'spans', but fields"),
+        ('{"resourceSpans":[],%s}', None),
+        ('{"resourceSpans":[{"resource":{%s}}]}', None),
+    ],
+)
+def test_thousands_of_unknown_names_are_not_looked_at(body: str, why: str | None) -> None:
+    """They are ignored beside the list that leads on, and not listed where it is missing."""
+    full = (body % ",".join(f'"k{n}":0' for n in range(MANY))).encode()
+
+    if why is None:
+        assert not decode_json(full).spans
+    else:
+        with pytest.raises(MalformedRequest, match=re.escape(why)):
+            decode_json(full)
+
+
+def test_escapes_of_a_long_text_are_not_looked_at_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no surrogate lacks its other half: millions of them in one text would take a second."""
+    monkeypatch.setattr(strict_json, "_ESCAPE", None)
+    text = "\U0001f600" * AT_ONCE
+
+    decoded = decode_json(with_value(stringValue=text))  # the escapes of two surrogates, 12 bytes, for each
+
+    assert 1 == len(decoded.spans)

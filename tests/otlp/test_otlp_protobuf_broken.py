@@ -12,7 +12,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
 from receivers.otlp_requests import decoded_span, field, refusal, request_of, simple_span, trace_id
 from spanscore.otlp.findings import Decoded, MalformedRequest, Refusal, RefusedSpans
 from spanscore.otlp.from_protobuf import decode_protobuf, decoding_protobuf, trace_ids
-from spanscore.otlp.protobuf_check import MOST_FIELDS, has_too_many_fields
+from spanscore.otlp.protobuf_check import MOST_FIELDS, counting_fields
+from spanscore.otlp.slices import at_once
 
 BAD_TEXT = b"bad\xff\xfetext"
 BAD_TEXT_STAND_IN = "bad--text"  # of the same length
@@ -195,13 +196,15 @@ LONG_KEY = field(1, field(1, bytes(2**20)))
 )
 def test_fields_of_a_large_message_are_limited(message_type: Any, body: Callable[[int], bytes]) -> None:
     """It may have so many, be they empty, those of what is in it too, and not one more; then it is not parsed."""
-    assert [False, True] == [has_too_many_fields(body(fields), message_type, most=1_000) for fields in (1_000, 1_001)]
+    counted = [at_once(counting_fields(body(fields), message_type, most=1_000)) for fields in (1_000, 1_001)]
+    assert [False, True] == counted
     assert 1_500_000 == MOST_FIELDS
 
 
 BAD_SCOPES = field(1, field(2, field(1, b"\xff") + field(2, b"")) * 1_000)
 BAD_RESOURCE = field(1, field(1, b"\xff") + field(2, field(2, b"")) * 1_000)
 BAD_RESOURCES = field(1, field(1, b"\xff")) * 1_000
+NUMBERS_IN_A_SPAN = field(1, field(2, field(2, LONG_NAME + b"\x98\x06\x01" * 25_000 + b"\xff")))
 UNKNOWN_IN_A_RESOURCE = field(1, field(2, field(2, b"\xff")) + UNKNOWN_FIELDS * 5_000)
 
 
@@ -212,9 +215,18 @@ UNKNOWN_IN_A_RESOURCE = field(1, field(2, field(2, b"\xff")) + UNKNOWN_FIELDS * 
         pytest.param(BAD_RESOURCE, 1_000, 1_000, id="a resource"),
         pytest.param(BAD_RESOURCES, 0, 1_000, id="resources"),
         pytest.param(UNKNOWN_IN_A_RESOURCE, 1, 2 * 5 * 5_000 // 8_192, id="unknown fields"),
+        pytest.param(NUMBERS_IN_A_SPAN, 1, 1 + 25_000 // 8_192, id="unknown fields of a span"),
     ],
 )
 def test_what_is_refused_takes_steps(body: bytes, refused: int, steps: int) -> None:
     """A request in which everything is broken lets others run as often as one that is read."""
     assert refused == decode_protobuf(body).refused_spans
     assert steps <= sum(1 for _ in decoding_protobuf(body))
+
+
+@pytest.mark.parametrize("inside", [b"\x98\x06\x05" * 16, b"\x9b\x06" * 8 + b"\x9c\x06" * 8], ids=["flat", "nested"])
+def test_a_group_has_few_fields(inside: bytes) -> None:
+    """A group is skipped in one step: one with more is refused, unless the request is parsed as a whole."""
+    bad_name = field(5, b"\xff")
+    with pytest.raises(MalformedRequest, match="has more than 16 fields"):
+        decode_protobuf(b"\x9b\x06" + inside + b"\x9c\x06" + request_of_encoded(bad_name))

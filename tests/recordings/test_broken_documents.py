@@ -104,16 +104,18 @@ def test_commands_use_the_rest(name: str, tmp_path: Path) -> None:
 
 
 def test_files_of_a_directory_that_cannot_be_opened(tmp_path: Path) -> None:
-    """A link that leads nowhere and a pipe are named, and the other files are read."""
+    """A link that leads nowhere, a pipe and an error of the disk are named, and the other files are read."""
     (tmp_path / "a.jsonl").symlink_to(tmp_path / "missing")
     os.mkfifo(tmp_path / "b.jsonl")
     (tmp_path / "c.jsonl").write_text(good_line(100))
+    (tmp_path / "d.jsonl").symlink_to("/proc/self/mem")  # opens, and cannot be read from its beginning
     found, problems = read(tmp_path)
 
     assert [100] == found
     assert problems == [
         f"{tmp_path / 'a.jsonl'}: cannot be read: No such file or directory",
         f"{tmp_path / 'b.jsonl'}: cannot be read: it is no regular file",
+        f"{tmp_path / 'd.jsonl'}: cannot be read: Input/output error",
     ]
 
 

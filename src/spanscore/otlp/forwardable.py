@@ -23,7 +23,7 @@ from spanscore.otlp.findings import MalformedRequest
 from spanscore.otlp.from_logs import narrowed_logs
 from spanscore.otlp.json_names import parse_request
 from spanscore.otlp.judging import is_readable
-from spanscore.otlp.protobuf_check import has_too_many_fields
+from spanscore.otlp.protobuf_check import counting_fields
 from spanscore.otlp.slices import Steps, at_once
 from spanscore.otlp.wire import (
     Place,
@@ -104,20 +104,20 @@ def narrowed(body: bytes, encoding: Encoding, trace_ids: Collection[bytes]) -> b
 
 
 def _resource_spans(body: bytes, place: Place, accepted: AcceptedSpans) -> Steps[bytes]:
-    if _parsed(Resource, joined_field(body, place, RESOURCE)) is None:
+    if (yield from _parsing(Resource, joined_field(body, place, RESOURCE))) is None:
         return b""
     return (yield from _rebuilding(body, place, SCOPE_SPANS, lambda inner: _scope_spans(body, inner, accepted)))
 
 
 def _scope_spans(body: bytes, place: Place, accepted: AcceptedSpans) -> Steps[bytes]:
-    if _parsed(InstrumentationScope, joined_field(body, place, SCOPE)) is None:
+    if (yield from _parsing(InstrumentationScope, joined_field(body, place, SCOPE))) is None:
         return b""
     return (yield from _rebuilding(body, place, SPANS, lambda inner: _span(body[slice(*inner)], accepted)))
 
 
 def _span(content: bytes, accepted: AcceptedSpans) -> Steps[bytes]:
     yield
-    message = _parsed(SpanMessage, content)
+    message = yield from _parsing(SpanMessage, content)
     return content if message is not None and accepted.is_next(message) else b""
 
 
@@ -137,8 +137,8 @@ def _rebuilding(body: bytes, place: Place, number: int, rebuild: Callable[[Place
     return b"".join(parts) if left else b""
 
 
-def _parsed(message_type: type[_AnyMessage], content: bytes) -> _AnyMessage | None:
+def _parsing(message_type: type[_AnyMessage], content: bytes) -> Steps[_AnyMessage | None]:
     try:
-        return None if has_too_many_fields(content, message_type) else message_type.FromString(content)
+        return None if (yield from counting_fields(content, message_type)) else message_type.FromString(content)
     except (DecodeError, WireError):
         return None

@@ -26,7 +26,7 @@ from spanscore.otlp.protobuf_check import (
     PARSED_AT_ONCE,
     SMALLEST,
     checking_number_of_spans,
-    has_too_many_fields,
+    counting_fields,
     walking,
 )
 from spanscore.otlp.protobuf_values import read_resource
@@ -131,14 +131,14 @@ def _salvaged(body: bytes, findings: Findings) -> Iterator[JudgedSpans | None]:
     for i, resource_spans in enumerate(request[RESOURCE_SPANS]):
         yield None
         inside = yield from _places(body, resource_spans)
-        message = _parse(Resource, _joined(body, inside[RESOURCE]))
+        message = yield from _parsing(Resource, _joined(body, inside[RESOURCE]))
         _check_schema_urls(body, inside[SCHEMA_URL], findings)
         resource: Attributes | None = None
         for j, scope_spans in enumerate(inside[SCOPE_SPANS]):
             yield None
             where = f"resource_spans[{i}].scope_spans[{j}]"
             parts = yield from _places(body, scope_spans)
-            scope = _parse(InstrumentationScope, _joined(body, parts[SCOPE]))
+            scope = yield from _parsing(InstrumentationScope, _joined(body, parts[SCOPE]))
             _check_schema_urls(body, parts[SCHEMA_URL], findings)
             spans = parts[SPANS]
             if isinstance(message, SpanRefused):
@@ -150,8 +150,7 @@ def _salvaged(body: bytes, findings: Findings) -> Iterator[JudgedSpans | None]:
                 findings.refuse(scope.reason, f"{where}.scope: {scope}", len(spans))
                 yield from _losing(body, spans, findings)
             else:
-                parsed = ((index, _parsed_span(body[start:end])) for index, (start, end) in enumerate(spans))
-                yield JudgedSpans(where, resource, scope.name, parsed)
+                yield JudgedSpans(where, resource, scope.name, _spans(body, spans))
 
 
 def _losing(body: bytes, spans: Sequence[Place], findings: Findings) -> Steps[None]:
@@ -167,11 +166,12 @@ def _ids(body: bytes, place: Place) -> Iterator[bytes]:
     return (readable_field(body, place, number, FIELDS_LOOKED_AT) for number in _IDS)
 
 
-def _parsed_span(content: bytes) -> SpanMessage | SpanRefused:
-    message = _parse(SpanMessage, content)
-    if isinstance(message, SpanRefused):
-        message.trace_id, message.span_id = _ids(content, (0, len(content)))
-    return message
+def _spans(body: bytes, places: Sequence[Place]) -> Iterator[tuple[int, SpanMessage | SpanRefused] | None]:
+    for index, place in enumerate(places):
+        message = yield from _parsing(SpanMessage, body[slice(*place)])
+        if isinstance(message, SpanRefused):
+            message.trace_id, message.span_id = _ids(body, place)
+        yield index, message
 
 
 def _places(body: bytes, place: Place) -> Steps[Sequence[Sequence[Place]]]:
@@ -195,9 +195,9 @@ def _check_schema_urls(body: bytes, places: Sequence[Place], findings: Findings)
             findings.caveats[Caveat.INVALID_SCHEMA_URL] += 1
 
 
-def _parse(message_type: type[_AnyMessage], body: bytes) -> _AnyMessage | SpanRefused:
+def _parsing(message_type: type[_AnyMessage], body: bytes) -> Steps[_AnyMessage | SpanRefused]:
     try:
-        if has_too_many_fields(body, message_type):
+        if (yield from counting_fields(body, message_type)):
             return SpanRefused(Refusal.TOO_MANY_FIELDS, f"large, and has more than {MOST_FIELDS} fields")
         return message_type.FromString(body)
     except (DecodeError, WireError) as error:

@@ -20,7 +20,7 @@ from spanscore.otlp.json_scalars import identifier
 from spanscore.otlp.json_to_protobuf import JsonField, JsonFields, placed
 from spanscore.otlp.judging import is_root
 from spanscore.otlp.slices import Steps
-from spanscore.otlp.strict_json import AT_ONCE, NULL, is_small, kind_of_json, members_decoder, opened, parse
+from spanscore.otlp.strict_json import AT_ONCE, NULL, is_small, kind_of_json, members_decoder, opened, parse_part
 from spanscore.trajectories.wanted import WantedAttributes
 
 _NOUNS: Final = {"Span": "a span", "LogRecord": "a log record", "Metric": "a metric"}
@@ -85,7 +85,7 @@ class JsonMessages:
         yield
         fields = self._fields
         is_parsed = isinstance(raw, Raw) and is_small(raw, self._at_once)
-        raw = parse(bytes(raw)) if is_parsed else members(raw, message_type)
+        raw = parse_part(bytes(raw)) if is_parsed else members(raw, message_type)
         if not isinstance(raw, dict):
             noun = _NOUNS.get(message_type.DESCRIPTOR.name)
             if noun is None:
@@ -129,7 +129,7 @@ class JsonMessages:
     def _filling_field(self, message: Any, field: JsonField, value: Raw, depth: int) -> Steps[None]:
         yield
         if is_small(value, self._at_once):
-            self._set(message, field, parse(bytes(value)), depth)
+            self._set(message, field, parse_part(bytes(value)), depth)
             return
         items = opened(value)
         if field.is_list != isinstance(items, list) or not (field.is_list or field.inside):
@@ -151,7 +151,7 @@ class JsonMessages:
         for together in self._together(items):
             yield
             if len(together) > 1 or field.inside is None or is_small(together[0], self._at_once):
-                self._set(message, field, parse(b"[" + b",".join(together) + b"]"), depth)
+                self._set(message, field, parse_part(b"[" + b",".join(together) + b"]"), depth)
             elif isinstance(item := members(together[0], field.inside), dict):
                 item = self._fields.wanted_part(item) if field.is_of_span else item
                 yield from self._filling(into.add(), item, self._fields.below(field, depth))

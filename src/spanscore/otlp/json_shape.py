@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, ValidationError
 from msgspec.json import Decoder
 
 from spanscore.messages.printable import printable
 from spanscore.otlp.findings import MalformedRequest, too_many_spans
 from spanscore.otlp.slices import Steps
-from spanscore.otlp.strict_json import NULL, kind_of_json, members_decoder, opened
+from spanscore.otlp.strict_json import NULL, is_small, kind_of_json, members_decoder, opened
 
 SPANS: Final = "resourceSpans"
 LOGS: Final = "resourceLogs"
@@ -101,9 +101,9 @@ def checking_way(request: Any, key: str) -> Steps[None]:
     Raises:
         MalformedRequest: it, or a part of it, has fields, but none that leads on.
     """
-    fields = _level(request)
-    if key not in fields and (others := _set(fields)):
-        message = f"the request has no {key!r}, but {shown(others)}"
+    fields = opened(request, _decoder((key,)))
+    if key not in fields and (unknown := _unknown(request, (key,))):
+        message = f"the request has no {key!r}, but {unknown}"
         raise MalformedRequest(message)
     yield from _checking(fields.get(key), _LEVELS[key], key)
 
@@ -116,27 +116,29 @@ def shown(keys: Iterable[str]) -> str:
 def _checking(raw: Any, levels: Sequence[Sequence[str]], where: str) -> Steps[None]:
     if not levels:
         return
-    (leads_on, *others), *deeper = levels
+    names, *deeper = levels
     for index, each in enumerate(opened(raw) or ()):
         if not index % _CHECKED_AT_ONCE:
             yield
         place = f"{where}[{index}]"
-        fields = _level(each)
-        if leads_on in fields:
-            yield from _checking(fields[leads_on], deeper, f"{place}.{leads_on}")
-        elif unknown := [name for name in _set(fields) if name not in others]:
-            message = f"{place} has no {leads_on!r}, but {shown(unknown)}"
+        fields = opened(each, _decoder(names))
+        if names[0] in fields:
+            yield from _checking(fields[names[0]], deeper, f"{place}.{names[0]}")
+        elif unknown := _unknown(each, names):
+            message = f"{place} has no {names[0]!r}, but {unknown}"
             raise MalformedRequest(message)
 
 
-def _set(fields: Mapping[str, Any]) -> list[str]:
-    """Return the names of the fields that are not null."""
-    return [name for name, value in fields.items() if value is not None and value != NULL]
-
-
-def _level(raw: Any) -> Any:
-    """Return an object with all of its fields."""
-    return _OBJECT.decode(raw) if isinstance(raw, Raw) else raw
+def _unknown(raw: Any, names: Sequence[str]) -> str:
+    """Return the first other names of fields that are not null, for messages; of a large object none are listed."""
+    if isinstance(raw, Raw) and not is_small(raw):  # millions of names would take seconds
+        try:
+            _decoder(names, is_strict=True).decode(raw)
+        except ValidationError:
+            return "fields with other names"
+        return ""
+    fields = _OBJECT.decode(raw) if isinstance(raw, Raw) else raw
+    return shown(name for name, value in fields.items() if name not in names and value is not None and value != NULL)
 
 
 def _object_at(raw: Any, names: Sequence[str], where: str) -> dict[str, Any]:
@@ -158,5 +160,5 @@ def _list_at(parent: dict[str, Any], key: str, where: str) -> list[Any]:
 
 
 @cache
-def _decoder(names: Sequence[str]) -> Decoder[Struct]:
-    return members_decoder(names)
+def _decoder(names: Sequence[str], *, is_strict: bool = False) -> Decoder[Struct]:
+    return members_decoder(names, is_strict=is_strict)

@@ -23,7 +23,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from spanscore.otlp.field_numbers import RESOURCE_SPANS, SCOPE_SPANS, SPANS
 from spanscore.otlp.findings import MalformedRequest, too_many_spans
-from spanscore.otlp.slices import Steps, at_once
+from spanscore.otlp.slices import Steps
 from spanscore.otlp.wire import Place, WireError, field_at, fields
 
 AT_ONCE: Final = 2**20
@@ -131,20 +131,11 @@ def _message_class() -> Any:
 _REQUEST: Final = _message_class()
 
 
-def has_too_many_fields(body: bytes, message_type: type[Message], most: int = MOST_FIELDS) -> bool:
-    """Return whether a serialized message of that type is large, and has more fields than that.
+def counting_fields(body: bytes, message_type: type[Message], most: int = MOST_FIELDS) -> Steps[bool]:
+    """Return, in steps, whether a serialized message of that type is large, and has more fields than that.
 
     Raises:
         WireError: it is none.
-    """
-    return at_once(counting_fields(body, message_type, most))
-
-
-def counting_fields(body: bytes, message_type: type[Message], most: int = MOST_FIELDS) -> Steps[bool]:
-    """Check like `has_too_many_fields`, in steps.
-
-    Raises:
-        WireError: as `has_too_many_fields`.
     """
     if len(body) <= _LARGE:
         return False

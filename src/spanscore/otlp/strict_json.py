@@ -56,9 +56,10 @@ _CHECKED_AT_ONCE: Final = 2**22
 _PASSED_AT_ONCE: Final = 8_192  # items that are passed over, or escapes
 
 
-def members_decoder(names: Iterable[str]) -> Decoder[Struct]:
-    """Return a decoder that returns these members of an object unparsed, and skips the others."""
-    return Decoder(defstruct("_Members", [(name, Raw | UnsetType, UNSET) for name in names], gc=False))
+def members_decoder(names: Iterable[str], *, is_strict: bool = False) -> Decoder[Struct]:
+    """Return a decoder that returns these members of an object unparsed, and skips the others, or refuses them."""
+    members = [(name, Raw | UnsetType, UNSET) for name in names]
+    return Decoder(defstruct("_Members", members, gc=False, forbid_unknown_fields=is_strict))
 
 
 _ITEMS: Final = Decoder(list[Raw])
@@ -84,6 +85,19 @@ def parse(body: bytes | str) -> Any:
         raise MalformedRequest(message)
     if _SURROGATE.search(source):
         source = _ESCAPE.sub(lambda escape: "\\ufffd" if escape[1] else escape[0], source)
+    return _parsed(source)
+
+
+def parse_part(content: bytes) -> Any:
+    """Parse like `parse` a part of what `opening` returned, which has no lone surrogates: a text may be 60 MiB long.
+
+    Raises:
+        MalformedRequest: it nests deeper than 1,000, or has a number of thousands of digits.
+    """
+    return _parsed(content.decode())
+
+
+def _parsed(source: str) -> Any:
     try:
         document = _decoded(source)
     except json.JSONDecodeError as error:
@@ -166,7 +180,7 @@ def opened(raw: Any, members: Decoder[Struct] | None = None) -> Any:
                 found = () if members is None else asdict(members.decode(raw)).items()
                 return {name: value for name, value in found if value is not UNSET}
             case _:
-                return parse(bytes(raw))
+                return parse_part(bytes(raw))
     except RecursionError as error:
         raise too_deep() from error
 
@@ -230,7 +244,7 @@ def opening(body: bytes) -> Steps[Raw]:
         raise too_deep() from error
     except DecodeError as error:
         mended = yield from without_lone_surrogates(body)
-        if mended is not body:
+        if mended != body:
             return (yield from opening(mended))
         message = f"not valid JSON: {str(error).removeprefix('JSON is malformed: ')}"
         raise MalformedRequest(message) from error
@@ -240,12 +254,10 @@ def without_lone_surrogates(body: bytes) -> Steps[bytes]:
     """Replace lone surrogates, as `parse` does, in steps; msgspec refuses them."""
     if not _SURROGATE_BYTES.search(body):
         return body
-    parts: list[bytes] = []
-    behind = 0
+    mended = bytearray(body)
     for number, escape in enumerate(_ESCAPE_BYTES.finditer(body), 1):
         if escape[1]:
-            parts += (body[behind : escape.start()], rb"\ufffd")
-            behind = escape.end()
+            mended[slice(*escape.span())] = rb"\ufffd"  # as long as the surrogate
         if not number % _PASSED_AT_ONCE:
             yield
-    return b"".join([*parts, body[behind:]])
+    return bytes(mended)

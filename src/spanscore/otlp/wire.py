@@ -27,6 +27,8 @@ _LAST_TAG: Final = 2**32 - 1
 _MORE: Final = 0x80  # set on each byte of a varint but its last
 _VARINT_BYTES: Final = 10
 _VARINTS_REMEMBERED: Final = 1_024
+_MOST_IN_GROUP: Final = 16
+"""Fields and ends of groups in one unknown group, so that a walk over fields skips little with each: OTLP has none."""
 
 # What nearly every field begins with, which is read without a call: a tag of one byte, and a length of one or two.
 _ONE_BYTE_AND_TYPE: Final = 0x87
@@ -165,7 +167,7 @@ def _encoded_varint(value: int) -> bytes:
 def _skip(body: bytes, position: int, end: int, tag: int) -> int:
     """Return the position after a field whose tag was read; groups may nest."""
     groups: list[int] = []
-    while True:
+    for _ in range(_MOST_IN_GROUP + 1):
         wire_type = tag & 7
         start = position
         if wire_type == VARINT:
@@ -190,3 +192,5 @@ def _skip(body: bytes, position: int, end: int, tag: int) -> int:
         if not groups:
             return position
         tag, position = _tag(body, position, end)
+    message = f"the group before byte {position} has more than {_MOST_IN_GROUP} fields"
+    raise WireError(message)

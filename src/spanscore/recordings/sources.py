@@ -66,6 +66,13 @@ def why_unreadable(path: str, *, may_be_pipe: bool = False) -> str | None:
     """Return why a file cannot be read; None if it can."""
     if not os.path.exists(path):  # noqa: PTH110 - the path is shown as it was written
         return os.strerror(errno.ENOENT)
-    if not may_be_pipe and not os.path.isfile(path):  # noqa: PTH113 - as above
+    if os.path.isfile(path):  # noqa: PTH113 - as above
+        try:
+            with Path(path).open("rb") as file:
+                file.read(1)
+        except OSError as error:
+            return error.strerror
+        return None
+    if not may_be_pipe:
         return "it is no regular file"
     return None if os.access(path, os.R_OK) else os.strerror(errno.EACCES)
