@@ -77,7 +77,7 @@ def times(array: Any) -> list[int]:
         array = array.cast(pa.timestamp("ns", array.type.tz)).cast(pa.int64())
     elif pa.types.is_duration(array.type):
         array = array.cast(pa.duration("ns")).cast(pa.int64())
-    found = [each or 0 for each in array.to_pylist()]
+    found = array.to_pylist() if not array.null_count else [each or 0 for each in array.to_pylist()]
     return [*map(int, found)] if pa.types.is_decimal(array.type) else found
 
 
@@ -108,8 +108,14 @@ def _utf8(array: Any) -> Any:
 
 def repeated_texts(array: Any) -> list[str]:
     """Return texts as `texts` does; equal ones are one object."""
+    known, places = _encoded(array)
+    return [*map(known.__getitem__, places.to_pylist())]
+
+
+def _encoded(array: Any) -> tuple[list[str], Any]:
+    """Return the texts that differ, and for each row the place of its text among them."""
     encoded = _utf8(array).dictionary_encode(null_encoding="encode")
-    return [*map(texts(encoded.dictionary).__getitem__, encoded.indices.to_pylist())]
+    return texts(encoded.dictionary), encoded.indices
 
 
 def numbers(array: Any, names: Sequence[str]) -> list[Any]:
@@ -125,9 +131,9 @@ def numbers(array: Any, names: Sequence[str]) -> list[Any]:
     known: dict[str, int] = {"": 0}
     for number, name in enumerate(names):
         known |= {name: number, str(number): number}
-    found = repeated_texts(array)
-    read = {text: known.get(re.split("[._]", text.lower())[-1], text) for text in set(found)}
-    return [read[text] for text in found]
+    found, places = _encoded(array)
+    read = [known.get(re.split("[._]", text.lower())[-1], text) for text in found]
+    return [*map(read.__getitem__, places.to_pylist())]
 
 
 def ids(array: Any, length: int, *lengths: int) -> tuple[list[Any], bool]:
@@ -137,13 +143,15 @@ def ids(array: Any, length: int, *lengths: int) -> tuple[list[Any], bool]:
     """
     array = plain(array)
     raw = array.to_pylist()
-    found: list[Any] = []
+    allowed = {length, *lengths}
     if pa.types.is_string(array.type):
+        digits = pc.unique(pc.binary_length(array)).to_pylist()
         with suppress(ValueError, TypeError):
-            found = [*map(unhexlify, raw)]
-    found = found or [_id(each, length) for each in raw]
-    are_bytes = {*map(type, found)} <= {bytes} and {*map(len, found)} <= {length, *lengths}
-    return found, are_bytes and bytes(length) not in found
+            read = [*map(unhexlify, raw)]
+            return read, {each // 2 for each in digits} <= allowed and bytes(length) not in read
+    found = [_id(each, length) for each in raw]
+    are_ids = all(isinstance(each, bytes) and len(each) in allowed for each in found)
+    return found, are_ids and bytes(length) not in found
 
 
 def _id(raw: Any, length: int) -> bytes | str:
@@ -197,9 +205,8 @@ class PairsColumn:
 
     def __init__(self, array: Any, wanted: Mapping[str, str | None] | None) -> None:
         ends, pairs = lists(array)
-        keys, values = (_utf8(pairs.field(place)) for place in range(_PAIR))
-        keys = keys.dictionary_encode(null_encoding="encode")
-        names, places = texts(keys.dictionary), keys.indices
+        names, places = _encoded(pairs.field(0))
+        values = _utf8(pairs.field(1))
         self._counts: Final = [last - first for first, last in pairwise(ends)]
         if wanted is not None and max(self._counts, default=0) <= ATTRIBUTES_PER_SPAN:
             is_kept = pa.array([wanted[name] is not None for name in names], pa.bool_()).take(places)
@@ -214,8 +221,10 @@ class PairsColumn:
     def read(self, row: int, findings: Findings) -> Attributes:
         """Return the attributes of a row."""
         first, last, count = self._ends[row], self._ends[row + 1], self._counts[row]
-        if (fitting := len(findings.first(range(count)))) < count:
-            last = first + fitting
+        if count > ATTRIBUTES_PER_SPAN or findings.values + count > findings.most_values:
+            last = first + len(findings.first(range(count)))
+        else:
+            findings.values += count
         if first == last:
             return EMPTY
         read: Attributes = dict(zip(self._keys[first:last], self._values[first:last], strict=True))
