@@ -2,54 +2,37 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from typing import Any, Final
 
-import pyarrow as pa
 from msgspec import DecodeError
 from msgspec.json import decode
 
-from spanscore.model import LOG_RECORD, NO_SPAN, Attributes, AttributeValue, Span, SpanEvent
-from spanscore.otlp.findings import (
-    UNNAMED,
-    Caveat,
-    Decoded,
-    Findings,
-    Refusal,
-    SpanRefused,
-    is_trace_id,
-)
+from spanscore.model import LOG_RECORD, NO_SPAN, AttributeValue, Span, SpanEvent
+from spanscore.otlp.findings import UNNAMED, Caveat, Decoded, Findings, Refusal, SpanRefused, is_trace_id
 from spanscore.otlp.ids import check_ids, told_of_id
-from spanscore.otlp.kept_size import attributes_size
 from spanscore.otlp.limits import EVENTS_PER_SPAN
-from spanscore.otlp.resources import shared
 from spanscore.recordings import arrow_values as values
-from spanscore.recordings.arrow_columns import LOG_COLUMNS, SPAN_COLUMNS, check_unit, find_columns, has_logs
+from spanscore.recordings.arrow_columns import LOG_COLUMNS, SPAN_COLUMNS, has_logs
+from spanscore.recordings.row_reader import SPAN_ID_LENGTH, TRACE_ID_LENGTH, ReadRow, RowReader
 from spanscore.trajectories.log_records import BODY, EVENT_NAMES, event_name, run_id, with_body
 
 ROWS_AT_ONCE: Final = 1_024
 """As objects of Python, rows take ten times as much memory as in Arrow."""
-_TRACE_ID_LENGTH: Final = 16
-_SPAN_ID_LENGTH: Final = 8
 _IDS: Final = (
-    (Refusal.INVALID_TRACE_ID, _TRACE_ID_LENGTH),
-    (Refusal.INVALID_SPAN_ID, _SPAN_ID_LENGTH),
-    (Refusal.INVALID_PARENT_SPAN_ID, _SPAN_ID_LENGTH),
+    (Refusal.INVALID_TRACE_ID, TRACE_ID_LENGTH),
+    (Refusal.INVALID_SPAN_ID, SPAN_ID_LENGTH),
+    (Refusal.INVALID_PARENT_SPAN_ID, SPAN_ID_LENGTH),
 )
 _KIND: Final = "SpanKind"
 _STATUS_CODE: Final = "StatusCode"
 _KINDS: Final = ("unspecified", "internal", "server", "client", "producer", "consumer")
 _STATUS_CODES: Final = ("unset", "ok", "error")
 _LAST_NS: Final = 2**64 - 1
-_UNREADABLE: Final = (UnicodeDecodeError, pa.ArrowInvalid)
-"""Errors of a column that has a text which is not UTF-8, or a time beyond the 64 bits of nanoseconds."""
 
-_ReadRow = Callable[[int, Findings], Span | None]
 _Wanted = Mapping[str, str | None] | None
 
 
@@ -66,7 +49,7 @@ def decoded_rows(batches: Iterable[Any], log_names: Sequence[str], wanted: _Want
     Raises:
         MalformedRequest: as `reader`, or times are not in nanoseconds.
     """
-    rows: StoredRows | None = None
+    rows: RowReader | None = None
     schema = None
     for batch in batches:
         if rows is None or not batch.schema.equals(schema):
@@ -76,7 +59,7 @@ def decoded_rows(batches: Iterable[Any], log_names: Sequence[str], wanted: _Want
             yield rows.decoded(batch.slice(first, ROWS_AT_ONCE))
 
 
-def reader(schema: Any, log_names: Sequence[str], wanted: _Wanted = None, *, sessions: bool = True) -> StoredRows:
+def reader(schema: Any, log_names: Sequence[str], wanted: _Wanted = None, *, sessions: bool = True) -> RowReader:
     """Return the reader of a table.
 
     Args:
@@ -91,99 +74,17 @@ def reader(schema: Any, log_names: Sequence[str], wanted: _Wanted = None, *, ses
     return _LogRows(schema, log_names, sessions=sessions) if has_logs(schema) else _SpanRows(schema, wanted)
 
 
-class StoredRows:
-    """Reads the rows of one table."""
-
-    def __init__(self, schema: Any, wanted: Mapping[str, str]) -> None:
-        self.names: Final = find_columns(schema, wanted)
-        """The name of each column that is read, by its name in ClickHouse."""
-        self._row = 0
-
-    def decoded(self, batch: Any) -> Decoded:
-        """Decode some rows.
-
-        Raises:
-            MalformedRequest: they are the first, and their times are not in nanoseconds.
-        """
-        if not self._row:
-            check_unit(self._column(batch, "Timestamp"))
-        findings = Findings(is_bounded=False)
-        spans: list[Span] = []
-        unread = self._read_rows(batch, findings, spans)
-        found = findings.decoded(spans, [])
-        return replace(found, unread=unread) if unread else found
-
-    @abstractmethod
-    def _reading(self, batch: Any) -> _ReadRow:
-        """Return a function that reads a row of a batch: None for a log record that is not read."""
-
-    def _column(self, batch: Any, name: str) -> Any:
-        return batch.column(self.names[name])
-
-    def _read_rows(self, batch: Any, findings: Findings, spans: list[Span]) -> int:
-        """Read rows, and return how many are not read because no dialect knows events of their names."""
-        try:
-            read = self._reading(batch)
-        except _UNREADABLE as error:
-            if (half := batch.num_rows // 2) > 0:  # so that a row costs only itself
-                parts = (batch.slice(0, half), batch.slice(half))
-                return sum(self._read_rows(part, findings, spans) for part in parts)
-            self._row += 1
-            if isinstance(error, pa.ArrowInvalid) and "UTF8" not in str(error):
-                self._refuse(batch, Refusal.INVALID_TIME, "a time cannot be read, or is out of range", findings)
-            else:
-                self._refuse(batch, Refusal.INVALID_UTF8, "a text is not valid UTF-8", findings)
-            return 0
-        unread = 0
-        for row in range(batch.num_rows):
-            self._row += 1
-            findings.begin_span()
-            try:
-                span = read(row, findings)
-            except SpanRefused as refused:
-                self._refuse(batch.slice(row, 1), refused.reason, str(refused), findings)
-                continue
-            if span is None:
-                unread += 1
-            else:
-                spans.append(span)
-        return unread
-
-    def _refuse(self, row: Any, reason: Refusal, what: str, findings: Findings) -> None:
-        findings.refuse(reason, f"row {self._row}: {what}")
-        with suppress(*_UNREADABLE):
-            (trace_id,), is_sound = values.ids(self._column(row, "TraceId"), _TRACE_ID_LENGTH)
-            if is_sound:
-                findings.lose(trace_id, str(self._row).encode())
-
-    def _resources(self, batch: Any) -> Callable[[int, Findings], Attributes]:
-        """Return a function that reads the resource of a row: one object for all rows that repeat it."""
-        places, rows = values.different(self._column(batch, "ResourceAttributes"))
-        column = values.attributes(rows, "ResourceAttributes")
-        known: dict[int, Attributes] = {}
-
-        def read(row: int, findings: Findings) -> Attributes:
-            found = known.get(places[row])
-            if found is None:
-                found = column.read(places[row], findings)
-                found = known[places[row]] = shared(found, attributes_size(found))
-                findings.begin_span()
-            return found
-
-        return read
-
-
-class _SpanRows(StoredRows):
+class _SpanRows(RowReader):
     """Reads spans."""
 
     def __init__(self, schema: Any, wanted: _Wanted) -> None:
         super().__init__(schema, SPAN_COLUMNS)
         self._wanted: Final = wanted
 
-    def _reading(self, batch: Any) -> _ReadRow:
-        trace_ids, are_traces = values.ids(self._column(batch, "TraceId"), _TRACE_ID_LENGTH)
-        span_ids, are_spans = values.ids(self._column(batch, "SpanId"), _SPAN_ID_LENGTH)
-        parents, are_parents = values.ids(self._column(batch, "ParentSpanId"), _SPAN_ID_LENGTH, 0)
+    def _reading(self, batch: Any) -> ReadRow:
+        trace_ids, are_traces = values.ids(self._column(batch, "TraceId"), TRACE_ID_LENGTH)
+        span_ids, are_spans = values.ids(self._column(batch, "SpanId"), SPAN_ID_LENGTH)
+        parents, are_parents = values.ids(self._column(batch, "ParentSpanId"), SPAN_ID_LENGTH, 0)
         are_ids = are_traces and are_spans and are_parents
         names = values.repeated_texts(self._column(batch, "SpanName"))
         starts = values.times(self._column(batch, "Timestamp"))
@@ -249,7 +150,7 @@ class _SpanRows(StoredRows):
         return read
 
 
-class _LogRows(StoredRows):
+class _LogRows(RowReader):
     """Reads log records."""
 
     def __init__(self, schema: Any, names: Sequence[str], *, sessions: bool) -> None:
@@ -257,9 +158,9 @@ class _LogRows(StoredRows):
         self._names: Final = tuple(names)
         self._sessions: Final = sessions
 
-    def _reading(self, batch: Any) -> _ReadRow:
-        trace_ids, _ = values.ids(self._column(batch, "TraceId"), _TRACE_ID_LENGTH)
-        span_ids, _ = values.ids(self._column(batch, "SpanId"), _SPAN_ID_LENGTH)
+    def _reading(self, batch: Any) -> ReadRow:
+        trace_ids, _ = values.ids(self._column(batch, "TraceId"), TRACE_ID_LENGTH)
+        span_ids, _ = values.ids(self._column(batch, "SpanId"), SPAN_ID_LENGTH)
         times = values.times(self._column(batch, "Timestamp"))
         bodies = values.texts(self._column(batch, "Body"))
         events = values.texts(self._column(batch, "EventName")) if "EventName" in self.names else None
@@ -287,8 +188,8 @@ class _LogRows(StoredRows):
             content = repr((trace_id, span_id, times[row], name, scopes[row], found, resource))
             return Span(
                 trace_id,
-                blake2b(content.encode("utf-8", "surrogatepass"), digest_size=_SPAN_ID_LENGTH).digest(),
-                span_id if isinstance(span_id, bytes) and len(span_id) == _SPAN_ID_LENGTH else NO_SPAN,
+                blake2b(content.encode("utf-8", "surrogatepass"), digest_size=SPAN_ID_LENGTH).digest(),
+                span_id if isinstance(span_id, bytes) and len(span_id) == SPAN_ID_LENGTH else NO_SPAN,
                 name,
                 times[row],
                 times[row],
