@@ -14,6 +14,7 @@ import math
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -108,10 +109,12 @@ def _measured(folder: Path, traces: int) -> tuple[dict[str, float], int]:
     files["pb"].write_bytes(b"".join(len(body).to_bytes(4, "big") + body for body in bodies))
     lines = (to_json(ExportTraceServiceRequest.FromString(body)) for body in bodies)
     files["jsonl"].write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    decoded = list(decoded_rows(batches, ()))
+    wanted = wiring.wanted(config.default())
+    rows = partial(decoded_rows, batches, wanted.log_names, wanted.attributes)
+    decoded = list(rows())
     query = f"SELECT * FROM '{files['parquet']}' ORDER BY TraceId, Timestamp, SpanId"  # noqa: S608 - our own file
     ways = {
-        "convert": lambda: sum(len(each.spans) for each in decoded_rows(batches, ())),
+        "convert": lambda: sum(len(each.spans) for each in rows()),
         "score": lambda: _score(SortedSpans({"spans": decoded})),
         "batches": lambda: sum(each.num_rows for each in tables.score(batches)),
         "parquet": lambda: _score(Recording([files["parquet"]])),

@@ -13,7 +13,7 @@ import pyarrow as pa
 from chdb import session
 
 from campaigns import history
-from spanscore.tables import RESULTS
+from spanscore.tables import RESULTS, score
 
 TIME: Final = "DateTime64(9)"
 NAME: Final = "LowCardinality(String)"
@@ -74,6 +74,7 @@ def in_clickhouse(folder: Path, copies: int) -> Iterator[tuple[str, list[str]]]:
     )
     yield "the window, the traces of agents, the sample", _check_statements(clickhouse)
     yield "the months, the panel", _check_questions(clickhouse)
+    yield "columns of the type JSON", _check_json(clickhouse, folder, wanted, copies)
     clickhouse.close()
     yield "the pipe from a client", _check_pipe(folder, database, wanted, copies)
 
@@ -128,6 +129,16 @@ def _check_questions(clickhouse: Any) -> list[str]:
     rates = [row["pass_rate"] for row in (*months, *points)]
     wrong = not months or not points or not all(0 <= rate <= 1 for rate in rates)
     return [f"{len(months)} months and {len(points)} points with rates {rates[:5]}"] if wrong else []
+
+
+def _check_json(clickhouse: Any, folder: Path, wanted: Any, copies: int) -> list[str]:
+    """With `json: true` the exporter has attributes in the type JSON, which takes keys with points for paths."""
+    changed = [f"CAST({name}, 'JSON') AS {name}" for name in ("ResourceAttributes", "SpanAttributes")]
+    changed.append("arrayMap(each -> CAST(each, 'JSON'), Events.Attributes) AS `Events.Attributes`")
+    query = f"SELECT * REPLACE({', '.join(changed)}) FROM otel_traces ORDER BY TraceId, Timestamp, SpanId"
+    stream = pa.ipc.open_stream(clickhouse.query(query, "ArrowStream").bytes())
+    found = pa.Table.from_batches(score(stream, str(folder / "spanscore.yaml")), RESULTS)
+    return history.differences(found.to_pylist(), wanted, copies)
 
 
 def _check_pipe(folder: Path, database: Path, wanted: Any, copies: int) -> list[str]:

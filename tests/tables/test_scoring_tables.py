@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import random
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from bench.stored_tables import log_table, recorded_tables, span_table
 from hypothesis import given
@@ -122,6 +124,7 @@ def test_all_missing_columns_are_named_at_once() -> None:
         rows(pa.table({"id": [1], "TraceId": ["ab"]}))
 
     assert 14 == str(told.value).count("SELECT")
+    assert str(told.value).endswith("the table has the columns id, TraceId")
 
 
 @pytest.mark.parametrize(
@@ -129,8 +132,7 @@ def test_all_missing_columns_are_named_at_once() -> None:
     [
         ("SpanAttributes", pa.array([{"a": "b"}]), "column SpanAttributes is struct"),
         ("SpanAttributes", pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())), "Map\\(String, String\\) or JSON"),
-        ("Timestamp", pa.array([1], pa.timestamp("s")), "nanoseconds or microseconds"),
-        ("Timestamp", pa.array(["2026-01-01"]), "column Timestamp is string"),
+        ("Timestamp", pa.array([1], pa.duration("s")), "a time, or an integer of nanoseconds"),
         ("Duration", pa.array([1.5]), "must be an integer of nanoseconds"),
         ("SpanName", pa.array([1]), "column SpanName is int64, and must be text"),
         ("Events.Name", pa.array(["x"]), "column Events.Name is string, and must be a list"),
@@ -144,30 +146,16 @@ def test_a_column_of_another_type_is_refused(column: str, values: pa.Array, told
         rows(table.set_column(table.column_names.index(column), column, values))
 
 
-@pytest.mark.parametrize(
-    ("kind", "of_a_unit"),
-    [
-        (pa.int32(), 10**9),
-        (pa.int64(), 10**6),
-        (pa.uint64(), 10**3),
-        (pa.timestamp("ms"), None),
-        (pa.timestamp("s", "UTC"), None),
-    ],
-)
-def test_times_in_other_units_are_read_by_the_select_of_the_message(kind: pa.DataType, of_a_unit: int | None) -> None:
-    """Integers would else be times of 1970, without a word."""
+@pytest.mark.parametrize(("kind", "of_a_unit"), [(pa.int32(), 10**9), (pa.int64(), 10**6), (pa.uint64(), 10**3)])
+def test_integers_of_other_units_are_read_by_the_select_of_the_message(kind: pa.DataType, of_a_unit: int) -> None:
+    """They would else be times of 1970, without a word."""
     table = span_table(by_trace(STRANDS))
-    starts = [span.start_ns for span in by_trace(STRANDS)]
-    if of_a_unit is None:
-        stored = table["Timestamp"].cast(kind, safe=False)
-    else:
-        stored = pa.array([start // of_a_unit for start in starts], kind)
+    stored = pa.array([span.start_ns // of_a_unit for span in by_trace(STRANDS)], kind)
     stored_spans = table.set_column(table.column_names.index("Timestamp"), "Timestamp", stored)
     with pytest.raises(InputError, match="nanoseconds") as told:
         rows(stored_spans)
     select = str(told.value).partition("SELECT ")[2]
     with duckdb.connect() as connection:
-        connection.execute("SET TimeZone = 'Asia/Tokyo'")
         connection.register("stored_spans", stored_spans)
         read = connection.sql(f"SELECT * REPLACE ({select}) FROM stored_spans").to_arrow_table()
 
@@ -224,14 +212,89 @@ def test_types_of_other_stores_are_read() -> None:
     assert rows(table) == rows(in_other_types(table))
 
 
-def test_times_of_microseconds_are_read() -> None:
-    """They are cut to microseconds, and durations are not."""
-    table = span_table(by_trace(STRANDS))
-    cut = table.set_column(0, "Timestamp", table["Timestamp"].cast(pa.timestamp("us", "UTC"), safe=False))
+def in_text_and_views(table: pa.Table) -> pa.Table:
+    """Return a table with times as text, ids in capitals, maps as lists of pairs, and list views."""
+    made: dict[str, Any] = {}
+    for name in table.column_names:
+        column = table[name].combine_chunks()
+        match name:
+            case "Timestamp":
+                column = pc.binary_join_element_wise(column.cast(pa.string()), "Z", "")
+            case "Duration":
+                column = column.cast(pa.int64()).cast(pa.duration("ns"))
+            case "TraceId":
+                column = pc.utf8_upper(column)
+            case "ParentSpanId":
+                column = pa.array([bytes.fromhex(each) or bytes(8) for each in column.to_pylist()], pa.binary(8))
+            case "SpanKind":
+                column = pa.array([f"SpanKind.{each.upper()}" for each in column.to_pylist()], pa.string_view())
+            case "SpanAttributes":
+                pairs = pa.StructArray.from_arrays([column.keys.dictionary_encode(), column.items], ["key", "value"])
+                column = pa.ListArray.from_arrays(column.offsets, pairs)
+            case "Events.Timestamp":
+                column = pa.ListArray.from_arrays(column.offsets, column.values.cast(pa.int64()).cast(pa.string()))
+            case "Events.Name":
+                lengths = pc.list_value_length(column).cast(pa.int32())
+                column = pa.ListViewArray.from_arrays(column.offsets.slice(0, len(column)), lengths, column.values)
+        made[name.replace(".", "")] = column
+    return pa.table(made)
 
-    assert [row["start_unix_nano"] // 1000 * 1000 for row in rows(table)] == [
-        row["start_unix_nano"] for row in rows(cut)
+
+def test_text_and_views_are_read() -> None:
+    """Times of ISO 8601 and in digits, as columns of other engines; `EventsName`, as otlp2parquet names it."""
+    table = span_table([*by_trace(STRANDS), *by_trace(STRANDS)[-1:]])
+
+    assert decoded(table).spans == decoded(in_text_and_views(table)).spans
+
+
+@pytest.mark.parametrize("unit", ["us", "ms", "s"])
+def test_times_of_other_units_are_read(unit: str) -> None:
+    """They are cut to the unit, and durations are not."""
+    table = span_table(by_trace(STRANDS))
+    cut = table.set_column(0, "Timestamp", table["Timestamp"].cast(pa.timestamp(unit, "Asia/Tokyo"), safe=False))
+    of_a_unit = {"us": 10**3, "ms": 10**6, "s": 10**9}[unit]
+
+    assert [span.start_ns // of_a_unit * of_a_unit for span in decoded(table).spans] == [
+        span.start_ns for span in decoded(cut).spans
     ]
+
+
+def test_columns_of_nulls_are_empty() -> None:
+    """As `NULL AS StatusMessage` makes them."""
+    columns = ("ScopeName", "StatusMessage", "Events.Timestamp", "Events.Name", "Events.Attributes")
+    table = span_table(by_trace(STRANDS))
+    for name in columns:
+        table = table.set_column(table.column_names.index(name), name, pa.nulls(table.num_rows))
+
+    assert [
+        each._replace(scope="", status_message="", events=()) for each in decoded(span_table(by_trace(STRANDS))).spans
+    ] == decoded(table).spans
+
+
+def test_the_type_json_of_clickhouse_is_read() -> None:
+    """It takes a key with points for a path of objects; lists keep theirs."""
+    flat = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 12, "messages": [{"role": {"a.b": "c"}}]}
+    by_path = {
+        "gen_ai": {"operation": {"name": "chat"}, "usage": {"input_tokens": 12}},
+        "messages": [{"role": {"a.b": "c"}}],
+    }
+    kept = {"gen_ai.tool.call.arguments": {"city": "Paris"}, "a": {"b": "c"}}
+    span = STRANDS[0]
+    found = decoded(span_table([span._replace(attributes=each) for each in (flat, by_path, kept)], "json"))
+
+    assert [flat, flat, kept] == [each.attributes for each in found.spans]
+
+
+def test_only_wanted_attributes_are_made() -> None:
+    """Limits count the others, too."""
+    many = {f"key {number}": "x" for number in range(ATTRIBUTES_PER_SPAN)} | {"last": "y"}
+    spans = [STRANDS[0]._replace(attributes=each) for each in ({"a": "x", "last": "y"}, {"a": "x"}, {}, many)]
+    wanted = {"last": "last"}
+    for batches in (span_table(spans[:3]).to_batches(), span_table(spans).to_batches(1)):
+        found = [span for each in decoded_rows(batches, (), defaultdict(lambda: None, wanted)) for span in each.spans]
+
+        assert [{"last": "y"}, {}, {}] == [span.attributes for span in found[:3]]
+    assert [0, 0, 0, 1] == [span.dropped_attributes for span in found]
 
 
 def decoded(table: pa.Table) -> Any:
@@ -284,6 +347,18 @@ def test_a_wrong_row_costs_itself_and_its_trace_is_incomplete(column: str, value
     assert [REFUSED] * (column != "TraceId") == [each.kind for each in found.lost]
 
 
+def test_events_of_a_wrong_row_cost_itself() -> None:
+    """Its lists differ in length; the rows behind it have their events."""
+    event = SpanEvent("event", 1, {})
+    spans = [each._replace(events=(event, event)) for each in by_trace(STRANDS)[:3]]
+    table = span_table(spans)
+    names = [["event", "event"], ["event"], ["event", "event"]]
+    found = decoded(table.set_column(table.column_names.index("Events.Name"), "Events.Name", pa.array(names)))
+
+    assert ["row 2: its lists of events differ in length"] == [each.example for each in found.refused]
+    assert [spans[0].events, spans[2].events] == [each.events for each in found.spans]
+
+
 def test_a_span_without_an_end_has_none() -> None:
     """The exporter writes the difference of end and start, which overflows."""
     found = decoded(span_table([STRANDS[0]._replace(end_ns=0)]))
@@ -333,6 +408,8 @@ def test_the_digest_is_that_of_what_is_scored(tmp_path: Path) -> None:
     assert first != digest("evaluators: {health: {type: tool_call_trajectory, threshold: 0.5}}")
     assert with_dataset != digest(golden)
     assert {"March"} == {row["config"] for row in rows(span_table(by_trace(STRANDS)), label="March")}
+    with pytest.raises(InputError, match="label: must not be empty"):
+        tables.score([], CONFIG, label="")
 
 
 def test_log_records_are_joined_by_trace_id() -> None:
@@ -355,7 +432,7 @@ def test_a_row_that_is_refused_is_logged(caplog: pytest.LogCaptureFixture) -> No
     with caplog.at_level(logging.WARNING):
         rows(span_table([*by_trace(STRANDS), STRANDS[0]._replace(trace_id=bytes(16))][::-1][:1]))
 
-    assert "1 rows refused: invalid_trace_id" in caplog.text
+    assert "spans: 1 row refused (invalid_trace_id): row 1: trace_id '" in caplog.text
 
 
 def test_an_empty_table_has_no_results() -> None:

@@ -237,6 +237,9 @@ class Findings:
 
     def first(self, pairs: Sequence[_Pair]) -> Sequence[_Pair]:
         """Count attributes before they are read, and return the first ones that the limits allow."""
+        if len(pairs) <= ATTRIBUTES_PER_SPAN and self.values + len(pairs) <= self.most_values:
+            self.values += len(pairs)
+            return pairs
         count = min(len(pairs), ATTRIBUTES_PER_SPAN)
         self.leave_out_attributes(len(pairs) - count, Caveat.ATTRIBUTE_LIMIT)
         fitting = min(count, self.most_values - self.values)

@@ -40,10 +40,9 @@ def parquet_documents(path: Path, log_names: Sequence[str]) -> Iterator[Recorded
         from spanscore.recordings import arrow_columns, stored_rows  # noqa: PLC0415 - as above
 
         with ParquetFile(path) as file:
-            schema = arrow_columns.wanted_schema(file.schema_arrow)
-            source = Logs(b"") if arrow_columns.has_logs(schema) else b""
-            rows = stored_rows.reader(schema, log_names)
-            for batch in file.iter_batches(stored_rows.ROWS_AT_ONCE, columns=schema.names):
+            source = Logs(b"") if arrow_columns.has_logs(file.schema_arrow) else b""
+            rows = stored_rows.reader(file.schema_arrow, log_names)
+            for batch in file.iter_batches(stored_rows.ROWS_AT_ONCE, columns=[*rows.names.values()]):
                 end += batch.num_rows
                 yield RecordedDocument(_WHOLE_FILE, end, [rows.decoded(batch)], sources=[source], is_flagless=True)
     except Exception as error:  # noqa: BLE001 - a file may hold anything
@@ -60,12 +59,12 @@ def parquet_mentions(path: Path) -> Iterator[tuple[int, bytes | None]]:
         _check_pyarrow()
         from pyarrow.parquet import ParquetFile  # noqa: PLC0415 - of an extra, and slow to load
 
-        from spanscore.recordings import arrow_columns, stored_rows  # noqa: PLC0415 - as above
+        from spanscore.recordings import arrow_values, stored_rows  # noqa: PLC0415 - as above
 
         with ParquetFile(path) as file:
             for batch in file.iter_batches(stored_rows.ROWS_AT_ONCE, columns=[_TRACE_ID]):
                 end += batch.num_rows
-                for trace_id in arrow_columns.ids(batch.column(0).unique(), _TRACE_ID_LENGTH):
+                for trace_id in arrow_values.ids(batch.column(0).unique(), _TRACE_ID_LENGTH)[0]:
                     if isinstance(trace_id, bytes) and len(trace_id) == _TRACE_ID_LENGTH:
                         yield end - 1, trace_id
     yield end, None

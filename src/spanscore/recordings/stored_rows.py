@@ -2,52 +2,41 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from functools import partial
 from hashlib import blake2b
 from typing import Any, Final
 
-import pyarrow as pa
 from msgspec import DecodeError
 from msgspec.json import decode
 
-from spanscore.model import LOG_RECORD, NO_SPAN, Attributes, AttributeValue, Span, SpanEvent
-from spanscore.otlp.findings import (
-    UNNAMED,
-    Caveat,
-    Decoded,
-    Findings,
-    Refusal,
-    SpanRefused,
-    is_trace_id,
-)
-from spanscore.otlp.ids import check_ids
-from spanscore.otlp.kept_size import attributes_size
+from spanscore.model import LOG_RECORD, NO_SPAN, AttributeValue, Span, SpanEvent
+from spanscore.otlp.findings import UNNAMED, Caveat, Decoded, Findings, Refusal, SpanRefused, is_trace_id
+from spanscore.otlp.ids import check_ids, told_of_id
 from spanscore.otlp.limits import EVENTS_PER_SPAN
-from spanscore.otlp.resources import shared
-from spanscore.recordings import arrow_columns as columns
-from spanscore.recordings.arrow_columns import LOG_COLUMNS, SPAN_COLUMNS, AttributeColumn
+from spanscore.recordings import arrow_values as values
+from spanscore.recordings.arrow_columns import LOG_COLUMNS, SPAN_COLUMNS, has_logs
+from spanscore.recordings.row_reader import SPAN_ID_LENGTH, TRACE_ID_LENGTH, ReadRow, RowReader
 from spanscore.trajectories.log_records import BODY, EVENT_NAMES, event_name, run_id, with_body
 
 ROWS_AT_ONCE: Final = 1_024
 """As objects of Python, rows take ten times as much memory as in Arrow."""
-_TRACE_ID_LENGTH: Final = 16
-_SPAN_ID_LENGTH: Final = 8
+_IDS: Final = (
+    (Refusal.INVALID_TRACE_ID, TRACE_ID_LENGTH),
+    (Refusal.INVALID_SPAN_ID, SPAN_ID_LENGTH),
+    (Refusal.INVALID_PARENT_SPAN_ID, SPAN_ID_LENGTH),
+)
 _KIND: Final = "SpanKind"
 _STATUS_CODE: Final = "StatusCode"
-_KINDS: Final = {"": 0, "unspecified": 0, "internal": 1, "server": 2, "client": 3, "producer": 4, "consumer": 5}
-_STATUS_CODES: Final = {"": 0, "unset": 0, "ok": 1, "error": 2}
+_KINDS: Final = ("unspecified", "internal", "server", "client", "producer", "consumer")
+_STATUS_CODES: Final = ("unset", "ok", "error")
 _LAST_NS: Final = 2**64 - 1
-_MOST_RESOURCES: Final = 1_024
-_UNREADABLE: Final = (UnicodeDecodeError, pa.ArrowInvalid)
-"""Errors of a column that has a text which is not UTF-8, or a time beyond the 64 bits of nanoseconds."""
 
-_ReadRow = Callable[[int, Findings], Span | None]
+_Wanted = Mapping[str, str | None] | None
 
 
-def decoded_rows(batches: Iterable[Any], log_names: Sequence[str]) -> Iterator[Decoded]:
+def decoded_rows(batches: Iterable[Any], log_names: Sequence[str], wanted: _Wanted = None) -> Iterator[Decoded]:
     """Decode the rows of a sorted table in their order, `ROWS_AT_ONCE` at a time at most.
 
     Log records without a trace id are left out and counted: their runs are not sorted.
@@ -55,199 +44,113 @@ def decoded_rows(batches: Iterable[Any], log_names: Sequence[str]) -> Iterator[D
     Args:
         batches: the table, as `pyarrow.RecordBatch`.
         log_names: as `reader`.
+        wanted: as `reader`.
 
     Raises:
         MalformedRequest: as `reader`, or times are not in nanoseconds.
     """
-    rows: StoredRows | None = None
+    rows: RowReader | None = None
     schema = None
     for batch in batches:
         if rows is None or not batch.schema.equals(schema):
             schema = batch.schema
-            rows = reader(schema, log_names, sessions=False)
+            rows = reader(schema, log_names, wanted, sessions=False)
         for first in range(0, batch.num_rows, ROWS_AT_ONCE):
             yield rows.decoded(batch.slice(first, ROWS_AT_ONCE))
 
 
-def reader(schema: Any, log_names: Sequence[str], *, sessions: bool = True) -> StoredRows:
+def reader(schema: Any, log_names: Sequence[str], wanted: _Wanted = None, *, sessions: bool = True) -> RowReader:
     """Return the reader of a table.
 
     Args:
         schema: of the table, which has spans or log records.
         log_names: the prefixes of the names of log records that are read; the others are counted.
+        wanted: `wanted[key]` is None for attributes of spans that may be left out; by default all are read.
         sessions: whether log records without a trace id are read: they belong to the run of a session.
 
     Raises:
         MalformedRequest: a column is missing or cannot be read.
     """
-    return _LogRows(schema, log_names, sessions=sessions) if columns.has_logs(schema) else _SpanRows(schema)
+    return _LogRows(schema, log_names, sessions=sessions) if has_logs(schema) else _SpanRows(schema, wanted)
 
 
-class StoredRows:
-    """Reads the rows of one table."""
-
-    def __init__(self, schema: Any, wanted: Mapping[str, str]) -> None:
-        self._places: Final = columns.find_columns(schema, wanted)
-        self._row = 0
-        self._resources: Final[dict[Hashable, Attributes]] = {}
-
-    def decoded(self, batch: Any) -> Decoded:
-        """Decode some rows.
-
-        Raises:
-            MalformedRequest: they are the first, and their times are not in nanoseconds.
-        """
-        if not self._row:
-            columns.check_unit(self._column(batch, "Timestamp"))
-        findings = Findings(is_bounded=False)
-        spans: list[Span] = []
-        unread = self._read_rows(batch, findings, spans)
-        found = findings.decoded(spans, [])
-        return replace(found, unread=unread) if unread else found
-
-    @abstractmethod
-    def _reading(self, batch: Any) -> _ReadRow:
-        """Return a function that reads a row of a batch: None for a log record that is not read."""
-
-    def _column(self, batch: Any, name: str) -> Any:
-        return batch.column(self._places[name])
-
-    def _read_rows(self, batch: Any, findings: Findings, spans: list[Span]) -> int:
-        """Read rows, and return how many are not read because no dialect knows events of their names."""
-        try:
-            read = self._reading(batch)
-        except _UNREADABLE as error:
-            if (half := batch.num_rows // 2) > 0:  # so that a row costs only itself
-                parts = (batch.slice(0, half), batch.slice(half))
-                return sum(self._read_rows(part, findings, spans) for part in parts)
-            self._row += 1
-            if isinstance(error, pa.ArrowInvalid) and "UTF8" not in str(error):
-                self._refuse(batch, Refusal.INVALID_TIME, "a time is out of range", findings)
-            else:
-                self._refuse(batch, Refusal.INVALID_UTF8, "a text is not valid UTF-8", findings)
-            return 0
-        unread = 0
-        for row in range(batch.num_rows):
-            self._row += 1
-            findings.begin_span()
-            try:
-                span = read(row, findings)
-            except SpanRefused as refused:
-                self._refuse(batch.slice(row, 1), refused.reason, str(refused), findings)
-                continue
-            if span is None:
-                unread += 1
-            else:
-                spans.append(span)
-        return unread
-
-    def _refuse(self, row: Any, reason: Refusal, what: str, findings: Findings) -> None:
-        findings.refuse(reason, f"row {self._row}: {what}")
-        with suppress(*_UNREADABLE):
-            for trace_id in columns.ids(self._column(row, "TraceId"), _TRACE_ID_LENGTH):
-                if isinstance(trace_id, bytes):
-                    findings.lose(trace_id, str(self._row).encode())
-
-    def _resource(self, column: AttributeColumn, row: int, findings: Findings) -> Attributes:
-        """Return the attributes of a resource: one object for all rows that repeat them."""
-        identity = column.identity(row)
-        known = self._resources.get(identity)
-        if known is None:
-            if len(self._resources) >= _MOST_RESOURCES:
-                self._resources.clear()
-            read = column.read(row, findings)
-            known = self._resources[identity] = shared(read, attributes_size(read))
-            findings.begin_span()
-        return known
-
-
-class _SpanRows(StoredRows):
+class _SpanRows(RowReader):
     """Reads spans."""
 
-    def __init__(self, schema: Any) -> None:
+    def __init__(self, schema: Any, wanted: _Wanted) -> None:
         super().__init__(schema, SPAN_COLUMNS)
+        self._wanted: Final = wanted
 
-    def _reading(self, batch: Any) -> _ReadRow:
-        trace_ids = columns.ids(self._column(batch, "TraceId"), _TRACE_ID_LENGTH)
-        span_ids = columns.ids(self._column(batch, "SpanId"), _SPAN_ID_LENGTH)
-        parents = columns.ids(self._column(batch, "ParentSpanId"), _SPAN_ID_LENGTH)
-        names = columns.texts(self._column(batch, "SpanName"))
-        starts = columns.times(self._column(batch, "Timestamp"))
-        durations = columns.times(self._column(batch, "Duration"))
-        kinds = columns.numbers(self._column(batch, _KIND), _KINDS)
-        codes = columns.numbers(self._column(batch, _STATUS_CODE), _STATUS_CODES)
-        messages = columns.texts(self._column(batch, "StatusMessage"))
-        scopes = columns.texts(self._column(batch, "ScopeName"))
-        resources = columns.attributes(self._column(batch, "ResourceAttributes"), "ResourceAttributes")
-        attributes = columns.attributes(self._column(batch, "SpanAttributes"), "SpanAttributes")
-        events = self._events(batch)
+    def _reading(self, batch: Any) -> ReadRow:
+        trace_ids, are_traces = values.ids(self._column(batch, "TraceId"), TRACE_ID_LENGTH)
+        span_ids, are_spans = values.ids(self._column(batch, "SpanId"), SPAN_ID_LENGTH)
+        parents, are_parents = values.ids(self._column(batch, "ParentSpanId"), SPAN_ID_LENGTH, 0)
+        are_ids = are_traces and are_spans and are_parents
+        names = values.repeated_texts(self._column(batch, "SpanName"))
+        starts = values.times(self._column(batch, "Timestamp"))
+        durations = values.times(self._column(batch, "Duration"))
+        kinds = values.numbers(self._column(batch, _KIND), _KINDS)
+        codes = values.numbers(self._column(batch, _STATUS_CODE), _STATUS_CODES)
+        messages = values.texts(self._column(batch, "StatusMessage"))
+        scopes = values.repeated_texts(self._column(batch, "ScopeName"))
+        resource_of = self._resources(batch)
+        attributes = values.attributes(self._column(batch, "SpanAttributes"), "SpanAttributes", self._wanted)
+        read_events = self._events(batch)
+        new_span = partial(tuple.__new__, Span)  # takes less time than the class itself
 
         def read(row: int, findings: Findings) -> Span:
-            trace_id, span_id, parent = trace_ids[row], span_ids[row], parents[row]
-            start, kind, code = starts[row], kinds[row], codes[row]
+            trace_id, span_id, parent, kind, code = trace_ids[row], span_ids[row], parents[row], kinds[row], codes[row]
+            if not are_ids:
+                parent = _checked_ids(trace_id, span_id, parent, findings)
             # Each class is looked at in place: calls that check one value would take a tenth of the time.
-            if trace_id.__class__ is str:
-                raise columns.wrong_id(Refusal.INVALID_TRACE_ID, "trace_id", trace_id, _TRACE_ID_LENGTH)
-            if span_id.__class__ is str:
-                raise columns.wrong_id(Refusal.INVALID_SPAN_ID, "span_id", span_id, _SPAN_ID_LENGTH)
-            if parent.__class__ is str:
-                raise columns.wrong_id(Refusal.INVALID_PARENT_SPAN_ID, "parent_span_id", parent, _SPAN_ID_LENGTH)
             if kind.__class__ is str:
                 raise _unknown(_KIND, _KINDS)
             if code.__class__ is str:
                 raise _unknown(_STATUS_CODE, _STATUS_CODES)
-            if start < 0:
+            if (start := starts[row]) < 0:
                 raise _too_early()
-            parent = check_ids(trace_id, span_id, parent, findings)
-            resource = self._resource(resources, row, findings)
+            resource = resource_of(row, findings)
+            end = (start + durations[row]) & _LAST_NS  # the exporter lets it overflow for a span without an end
+            name, text, scope = names[row] or UNNAMED, messages[row], scopes[row]
             before = findings.attributes_left_out
-            return Span(
-                trace_id,
-                span_id,
-                parent,
-                names[row] or UNNAMED,
-                start,
-                (start + durations[row]) & _LAST_NS,  # the exporter lets it overflow for a span without an end
-                kind,
-                code,
-                messages[row],
-                attributes.read(row, findings),
-                events(row, findings),
-                scopes[row],
-                resource,
-                0,
-                findings.attributes_left_out - before,
+            own = attributes.read(row, findings)
+            events = read_events(row, findings) if read_events is not None else ()
+            lost = findings.attributes_left_out - before
+            return new_span(
+                (trace_id, span_id, parent, name, start, end, kind, code, text, own, events, scope, resource, 0, lost)
             )
 
         return read
 
-    def _events(self, batch: Any) -> Callable[[int, Findings], tuple[SpanEvent, ...]]:
-        """Return a function that reads the events of a row."""
-        places, times = columns.lists(self._column(batch, "Events.Timestamp"), columns.times)
-        same, names = columns.lists(self._column(batch, "Events.Name"), columns.texts)
-        too, attributes = columns.lists(
-            self._column(batch, "Events.Attributes"), lambda array: columns.attributes(array, "Events.Attributes")
-        )
+    def _events(self, batch: Any) -> Callable[[int, Findings], tuple[SpanEvent, ...]] | None:
+        """Return a function that reads the events of a row; None if no row has any."""
+        names = ("Events.Timestamp", "Events.Name", "Events.Attributes")
+        ends, items = zip(*(values.lists(self._column(batch, name)) for name in names), strict=True)
+        if not any(map(len, items)):
+            return None
+        times, titles = values.times(items[0]), values.repeated_texts(items[1])
+        attributes = values.attributes(items[2], names[2])
 
         def read(row: int, findings: Findings) -> tuple[SpanEvent, ...]:
-            first, last = places[row], places[row + 1]
-            if first == last == same[row + 1]:
-                return ()
-            if (first, last) != (same[row], same[row + 1]) or (first, last) != (too[row], too[row + 1]):
+            firsts = [each[row] for each in ends]
+            count, *others = (each[row + 1] - first for each, first in zip(ends, firsts, strict=True))
+            if others != [count, count]:
                 raise SpanRefused(Refusal.MALFORMED, "its lists of events differ in length")
-            if min(times[first:last]) < 0:
-                raise _too_early()
-            if last - first > EVENTS_PER_SPAN:
-                findings.caveats[Caveat.EVENT_LIMIT] += last - first - EVENTS_PER_SPAN
-                last = first + EVENTS_PER_SPAN
-            return tuple(
-                SpanEvent(names[each], times[each], attributes.read(each, findings)) for each in range(first, last)
-            )
+            if count > EVENTS_PER_SPAN:
+                findings.caveats[Caveat.EVENT_LIMIT] += count - EVENTS_PER_SPAN
+            events = []
+            for time, title, own in zip(
+                *(range(first, first + min(count, EVENTS_PER_SPAN)) for first in firsts), strict=True
+            ):
+                if times[time] < 0:
+                    raise _too_early()
+                events.append(SpanEvent(titles[title], times[time], attributes.read(own, findings)))
+            return tuple(events)
 
         return read
 
 
-class _LogRows(StoredRows):
+class _LogRows(RowReader):
     """Reads log records."""
 
     def __init__(self, schema: Any, names: Sequence[str], *, sessions: bool) -> None:
@@ -255,15 +158,15 @@ class _LogRows(StoredRows):
         self._names: Final = tuple(names)
         self._sessions: Final = sessions
 
-    def _reading(self, batch: Any) -> _ReadRow:
-        trace_ids = columns.ids(self._column(batch, "TraceId"), _TRACE_ID_LENGTH)
-        span_ids = columns.ids(self._column(batch, "SpanId"), _SPAN_ID_LENGTH)
-        times = columns.times(self._column(batch, "Timestamp"))
-        bodies = columns.texts(self._column(batch, "Body"))
-        events = columns.texts(self._column(batch, "EventName")) if "EventName" in self._places else None
-        scopes = columns.texts(self._column(batch, "ScopeName"))
-        resources = columns.attributes(self._column(batch, "ResourceAttributes"), "ResourceAttributes")
-        attributes = columns.attributes(self._column(batch, "LogAttributes"), "LogAttributes")
+    def _reading(self, batch: Any) -> ReadRow:
+        trace_ids, _ = values.ids(self._column(batch, "TraceId"), TRACE_ID_LENGTH)
+        span_ids, _ = values.ids(self._column(batch, "SpanId"), SPAN_ID_LENGTH)
+        times = values.times(self._column(batch, "Timestamp"))
+        bodies = values.texts(self._column(batch, "Body"))
+        events = values.texts(self._column(batch, "EventName")) if "EventName" in self.names else None
+        scopes = values.texts(self._column(batch, "ScopeName"))
+        resource_of = self._resources(batch)
+        attributes = values.attributes(self._column(batch, "LogAttributes"), "LogAttributes")
 
         def read(row: int, findings: Findings) -> Span | None:
             if times[row] < 0:
@@ -273,7 +176,7 @@ class _LogRows(StoredRows):
             name = event_name(told, self._names)
             if name is None:
                 return None
-            resource = self._resource(resources, row, findings)
+            resource = resource_of(row, findings)
             found = with_body(own, _body(bodies[row]))
             trace_id: Any = trace_ids[row]
             if not isinstance(trace_id, bytes) or not is_trace_id(trace_id):
@@ -285,8 +188,8 @@ class _LogRows(StoredRows):
             content = repr((trace_id, span_id, times[row], name, scopes[row], found, resource))
             return Span(
                 trace_id,
-                blake2b(content.encode("utf-8", "surrogatepass"), digest_size=_SPAN_ID_LENGTH).digest(),
-                span_id if isinstance(span_id, bytes) and len(span_id) == _SPAN_ID_LENGTH else NO_SPAN,
+                blake2b(content.encode("utf-8", "surrogatepass"), digest_size=SPAN_ID_LENGTH).digest(),
+                span_id if isinstance(span_id, bytes) and len(span_id) == SPAN_ID_LENGTH else NO_SPAN,
                 name,
                 times[row],
                 times[row],
@@ -313,6 +216,14 @@ def _too_early() -> SpanRefused:
     return SpanRefused(Refusal.INVALID_TIME, "a time is before 1970")
 
 
-def _unknown(name: str, known: Mapping[str, int]) -> SpanRefused:
-    names = ", ".join(each.capitalize() for each in known if each)
+def _checked_ids(trace_id: Any, span_id: Any, parent: Any, findings: Findings) -> bytes:
+    """Return the parent's id, empty for a root, or refuse the span."""
+    for raw, (reason, length) in zip((trace_id, span_id, parent), _IDS, strict=True):
+        if isinstance(raw, str):
+            raise SpanRefused(reason, told_of_id(reason.removeprefix("invalid_"), raw, length))
+    return check_ids(trace_id, span_id, parent, findings)
+
+
+def _unknown(name: str, known: Sequence[str]) -> SpanRefused:
+    names = ", ".join(each.capitalize() for each in known)
     return SpanRefused(Refusal.INVALID_ENUM, f"{name} must be a number or one of {names}")
