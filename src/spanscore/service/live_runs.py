@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 
 from aiohttp import web
 
-from spanscore.messages.nearest import suggestion
+from spanscore.messages.nearest import suggestion, unmatched
 from spanscore.messages.printable import printable
 from spanscore.reports.page import encoded
 from spanscore.reports.page.story import cut
@@ -29,6 +29,8 @@ _MOST_BYTES: Final = 4 * 2**20
 """Of the runs in an answer."""
 _MOST_AGENTS: Final = 20
 """The names in a row: senders choose them, and there may be another one in each run."""
+_MOST_COMPARED: Final = 1_000
+"""The runs whose values are compared with one that no run has: of 10,000, that could take seconds."""
 _TRACE: Final = re.compile(r"[0-9a-f]{4,32}")
 _NUMBER: Final = re.compile(r"\d{1,9}", re.ASCII)
 _JSON: Final = {
@@ -69,10 +71,12 @@ class LiveRuns:
         """Return the answer: of the runs only those that were counted, too."""
         asked = (counted.number, wanted)
         if self._last is None or self._last[0] != asked:
-            held = (run for run in self._recent.held.runs if run.number <= counted.number)
+            held = [run for run in self._recent.held.runs if run.number <= counted.number]
             matching = [run for run in held if wanted.matches(run.counted)]
+            unknown = [] if matching else list(wanted.unknown([run.counted for run in held]))
+            told = b'"matching":%d,"unknown":%s' % (len(matching), encoded(json.dumps(unknown, ensure_ascii=False)))
             runs = b",".join(_newest(matching, wanted.limit))
-            self._last = asked, b'%s,"matching":%d,"runs":[%s]}\n' % (counted.text, len(matching), runs)
+            self._last = asked, b'%s,%s,"runs":[%s]}\n' % (counted.text, told, runs)
         return self._last[1]
 
 
@@ -129,6 +133,19 @@ class _RunQuery(NamedTuple):
             and (self.trace is None or run.trace_id.startswith(self.trace))
             and (self.reason is None or any(each.text == self.reason for each in run.reasons))
         )
+
+    def unknown(self, runs: Sequence[CountedRun]) -> Iterator[str]:
+        """Yield a message about each value that none of the runs has, with those of the newest runs."""
+        newest = runs[-_MOST_COMPARED:]
+        known: dict[str, list[str]] = {
+            "reason": [each.text for run in newest for each in run.reasons],
+            "agent": [run.agent for run in newest if run.agent],
+            "trace": [],
+        }
+        for name, values in known.items():
+            wanted = getattr(self, name)
+            if wanted is not None and not any(map(_RunQuery(**{name: wanted}).matches, runs)):
+                yield unmatched(name, wanted, values) or f"{name}: {printable(wanted)!r} matches no run"
 
 
 def _parameters(query: str) -> Sequence[tuple[str, str]]:
