@@ -110,6 +110,26 @@ def test_the_table_is_of_all_runs_whatever_is_asked_for() -> None:
             assert rows_of(*runs) == told["reasons"]
 
 
+def test_a_value_that_no_run_has_is_named_with_those_that_there_are() -> None:
+    """Two values that no run has together are both known."""
+    with served() as page:
+        empty = answer(page, agent="b", trace="ffff")["unknown"]
+        assert ["agent: 'b' matches no run", "trace: 'ffff' matches no run"] == empty
+        emitted(page, report_of(1, *EVERY_CALL), report_of(2, "lookup_order"), report_of(3, *EVERY_CALL, agent="b"))
+        reason = answer(page)["reasons"][0]["reason"]
+        assert [] == answer(page, agent="b")["unknown"] == answer(page, agent="b", reason=reason)["unknown"]
+        mistyped = answer(page, agent="refnd-agent", reason=reason[:-1], trace="ffff")
+        assert (0, []) == (mistyped["matching"], mistyped["runs"])
+        assert [
+            (
+                f"reason: {reason[:-1]!r} matches no run; there is {reason}, golden: issue_refund was not called;"
+                f" the nearest is {reason}"
+            ),
+            "agent: 'refnd-agent' matches no run; there is refund-agent and 1 more",
+            "trace: 'ffff' matches no run",
+        ] == mistyped["unknown"]
+
+
 def test_it_says_since_when_and_as_of_when() -> None:
     """Since the start, and after the first run gave way since the oldest one; and what came too fast to be shown."""
     now = iter(range(1_000_000_000, 1_000_001_000))

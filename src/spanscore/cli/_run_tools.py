@@ -11,9 +11,8 @@ from typing import Annotated, Any, Final, NamedTuple, Protocol, TypeAlias
 
 from annotated_types import Interval
 
-from spanscore.cli._selection import there_is
 from spanscore.errors import InputError
-from spanscore.messages.nearest import suggestion
+from spanscore.messages.nearest import suggestion, unmatched
 from spanscore.messages.printable import MAX_LABEL_CHARS, encodable, printable
 from spanscore.reports.bounded_line import LEFT_OUT_KEY, bounded
 from spanscore.reports.json_reports import bare_report, reasons_in
@@ -171,9 +170,8 @@ def check_arguments(tool: Callable[..., str], given: Mapping[str, Any]) -> None:
 
 def _need(name: str, wanted: str, known: Iterable[str]) -> None:
     """Raise InputError if a value is not known, unless nothing is."""
-    values = dict.fromkeys(known)
-    if values and wanted not in values:
-        raise InputError(f"{name}: {printable(wanted, MAX_LABEL_CHARS)!r} matches no run; {there_is(wanted, values)}")
+    if message := unmatched(name, wanted, known):
+        raise InputError(message)
 
 
 def _passes(run: Mapping[str, Any]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -13,15 +13,13 @@ from spanscore import config as configuration
 from spanscore.compare.globs import glob_matcher
 from spanscore.config import Config
 from spanscore.errors import ConfigError
-from spanscore.messages.nearest import nearest, suggestion
-from spanscore.messages.printable import MAX_LABEL_CHARS, printable
+from spanscore.messages.nearest import suggestion, there_is
+from spanscore.messages.printable import printable
 from spanscore.model import Trajectory
 from spanscore.reports.cases import CASE_KEYS, Cases, case_of
 
 _TRACE: Final = re.compile(r"[0-9a-f]{4,32}")
 _VALUES_KEPT: Final = 10_000
-_SHOWN: Final = 5
-_SIMILAR: Final = 0.3
 
 
 def add_filters(parser: argparse.ArgumentParser, verb: str, key_use: str, default_key: str = "") -> None:
@@ -206,20 +204,6 @@ class _Filter:
 
     def _what_there_was(self, wanted: str) -> str:
         return there_is(wanted, self._seen) if self._seen else f"none has {self._noun}"
-
-
-def there_is(wanted: str, known: Collection[str]) -> str:
-    """Return which values there are, for a message about one that no run has: the first ones, or those that are near.
-
-    At least one value is known.
-    """
-    shown = nearest(wanted, known, _SHOWN) or list(known)[:_SHOWN]
-    others = len(known) - len(shown)
-    more = f" and {others} more" if others else ""
-    near = nearest(wanted, shown, 1, _SIMILAR) if len(shown) > 1 else []
-    the_nearest = f"; the nearest is {printable(near[0], MAX_LABEL_CHARS)}" if near else ""
-    listed = ", ".join(printable(each, MAX_LABEL_CHARS) for each in sorted(shown))
-    return f"there is {listed}{more}{the_nearest}"
 
 
 def _trace(text: str) -> str:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import SequenceMatcher, get_close_matches
 from typing import Final
 
+from spanscore.messages.printable import MAX_LABEL_CHARS, printable
+
 _SIMILAR = 0.6
+_REMOTELY: Final = 0.3
+_SHOWN: Final = 5
 _LONGEST = 100  # difflib's cost is quadratic; no name worth correcting is longer
 _NEIGHBOURS: Final = 8
 _TRIED: Final = 8
@@ -51,6 +55,36 @@ def mistyped(word: str, known: Iterable[str]) -> str | None:
         if "".join(words) == "".join(others) and not is_start:
             return name
     return None
+
+
+def there_is(wanted: str, known: Collection[str]) -> str:
+    """Return which values there are, for a message about one that no run has: the first ones, or those that are near.
+
+    Args:
+        wanted: the value that was asked for.
+        known: the values of the runs, at least one.
+    """
+    shown = nearest(wanted, known, _SHOWN) or list(known)[:_SHOWN]
+    others = len(known) - len(shown)
+    more = f" and {others} more" if others else ""
+    near = nearest(wanted, shown, 1, _REMOTELY) if len(shown) > 1 else []
+    the_nearest = f"; the nearest is {printable(near[0], MAX_LABEL_CHARS)}" if near else ""
+    listed = ", ".join(printable(each, MAX_LABEL_CHARS) for each in sorted(shown))
+    return f"there is {listed}{more}{the_nearest}"
+
+
+def unmatched(name: str, wanted: str, known: Iterable[str]) -> str | None:
+    """Return the message about a filter by a value that no run has; None if some run has it, or if there are no values.
+
+    Args:
+        name: the name of the filter.
+        wanted: the value that was asked for.
+        known: the values of the runs.
+    """
+    values = dict.fromkeys(known)
+    if not values or wanted in values:
+        return None
+    return f"{name}: {printable(wanted, MAX_LABEL_CHARS)!r} matches no run; {there_is(wanted, values)}"
 
 
 class ManyNames:

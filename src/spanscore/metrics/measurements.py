@@ -27,6 +27,7 @@ from spanscore.contracts.instruments.instrument import (
 )
 from spanscore.metrics.series import Values
 from spanscore.model import Evaluation, Invocation, Report, Score, Skipped, Trajectory
+from spanscore.reports.once import once_a_report
 from spanscore.reports.reasons import reasons
 
 Measurement: TypeAlias = tuple[Instrument, float, Values]
@@ -49,6 +50,7 @@ _LATENCIES: Final = ((LATENCY_P50, "tool_call_latency_p50_ms"), (LATENCY_P95, "t
 _NAME: Final = re.compile(r"[\w.:$<>-]{1,100}", re.ASCII)
 
 
+@once_a_report
 def measurements(report: Report) -> list[Measurement]:
     """Return the measurements of a report.
 

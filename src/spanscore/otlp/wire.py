@@ -85,7 +85,12 @@ def field_at(body: bytes, position: int, end: int) -> tuple[int, int, int]:
 
 def length_delimited(number: int, content: bytes) -> bytes:
     """Encode a length-delimited field."""
-    return length_prefix(number, len(content)) + content
+    return encoded_tag(number) + behind_length(content)
+
+
+def behind_length(content: bytes) -> bytes:
+    """Encode the content of a length-delimited field behind its length."""
+    return _encoded_varint(len(content)) + content
 
 
 def length_prefix(number: int, length: int) -> bytes:

@@ -79,8 +79,11 @@ def attributes_of_run(report: Report) -> dict[str, Any]:
 
 
 def _encodable(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    known = ((key, value) for key, value in attributes.items() if value is not None)
-    return {key: encodable(value) if isinstance(value, str) else value for key, value in known}
+    return {
+        key: encodable(value) if isinstance(value, str) else value
+        for key, value in attributes.items()
+        if value is not None
+    }
 
 
 def span_attributes(report: Report) -> dict[str, str]:

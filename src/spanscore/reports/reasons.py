@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from spanscore.messages.printable import error_type_or_error, label_apart
 from spanscore.model import Evaluation, Failed, Report, Score, ToolCall, Trajectory
+from spanscore.reports.once import once_a_report
 
 MOST_REASONS: Final = 20
 """An evaluation has no more reasons."""
@@ -27,6 +28,7 @@ class Reason(NamedTuple):
     """The kind of the deviation: `error` if a call failed; None if there is no deviation."""
 
 
+@once_a_report
 def reasons(report: Report) -> tuple[Reason, ...]:
     """Return the reasons for which a run failed, each once: in the order of the evaluations and their deviations.
 

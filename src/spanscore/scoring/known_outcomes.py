@@ -48,9 +48,10 @@ def known_of_run(outcome: Outcome, trajectory: Trajectory, unseen: str = RESUMED
         return Skipped(f"the run {pause(seen.paused)}")
     if seen.may_pause and (outcome.passed or MendedBy.LATER in outcome.mended_by):
         return Skipped(MAY_PAUSE)
-    before = MendedBy.EARLIER | (MendedBy.BETWEEN if seen.between_unseen else MendedBy.NOTHING)
-    if (seen.begin_unseen or seen.may_continue) and not outcome.passed and before & outcome.mended_by:
-        return Skipped(unseen if seen.begin_unseen else MAY_CONTINUE)
+    if (seen.begin_unseen or seen.may_continue) and not outcome.passed:
+        before = MendedBy.EARLIER | (MendedBy.BETWEEN if seen.between_unseen else MendedBy.NOTHING)
+        if before & outcome.mended_by:
+            return Skipped(unseen if seen.begin_unseen else MAY_CONTINUE)
     return outcome
 
 

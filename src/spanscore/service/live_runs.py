@@ -15,11 +15,11 @@ from urllib.parse import parse_qsl
 
 from aiohttp import web
 
-from spanscore.messages.nearest import suggestion
+from spanscore.messages.nearest import suggestion, unmatched
 from spanscore.messages.printable import printable
 from spanscore.reports.page import encoded
 from spanscore.reports.page.story import cut
-from spanscore.reports.reason_table import ReasonTable, WantedRuns
+from spanscore.reports.reason_table import CountedRun, ReasonTable, WantedRuns
 from spanscore.service.page_access import HEADERS, TEXT
 from spanscore.service.recent_runs import PAUSE_S, HeldRuns, RecentRuns, Renewed, ShownRun
 
@@ -28,6 +28,8 @@ _MOST_BYTES: Final = 4 * 2**20
 """Of the runs in an answer."""
 _MOST_AGENTS: Final = 20
 """The names in a row: senders choose them, and there may be another one in each run."""
+_MOST_COMPARED: Final = 1_000
+"""The runs whose values are compared with one that no run has: of 10,000, that could take seconds."""
 _TRACE: Final = re.compile(r"[0-9a-f]{4,32}")
 _NUMBER: Final = re.compile(r"\d{1,9}", re.ASCII)
 _JSON: Final = {
@@ -66,10 +68,12 @@ class LiveRuns:
         """Return the answer: of the runs only those that were counted, too."""
         asked = (counted.number, wanted)
         if self._last is None or self._last[0] != asked:
-            held = (run for run in self._recent.held.runs if run.number <= counted.number)
+            held = [run for run in self._recent.held.runs if run.number <= counted.number]
             matching = [run for run in held if wanted.fit(run.counted)]
+            unknown = [] if matching else list(_unknown(wanted, [run.counted for run in held]))
+            told = b'"matching":%d,"unknown":%s' % (len(matching), encoded(json.dumps(unknown, ensure_ascii=False)))
             runs = b",".join(_newest(matching, wanted.limit))
-            self._last = asked, b'%s,"matching":%d,"runs":[%s]}\n' % (counted.text, len(matching), runs)
+            self._last = asked, b'%s,%s,"runs":[%s]}\n' % (counted.text, told, runs)
         return self._last[1]
 
 
@@ -104,6 +108,20 @@ def _wanted(query: str) -> WantedRuns:
         raise ValueError(f"limit: must be a number from 0 to {_MOST_RUNS}, not {printable(limit)!r}")
     agent = given.get("agent")
     return WantedRuns(given.get("reason"), None if agent is None else cut(agent), trace, int(limit))
+
+
+def _unknown(wanted: WantedRuns, runs: Sequence[CountedRun]) -> Iterator[str]:
+    """Yield a message about each value that none of the runs has, with those of the newest runs."""
+    newest = runs[-_MOST_COMPARED:]
+    known: dict[str, list[str]] = {
+        "reason": [each.text for run in newest for each in run.reasons],
+        "agent": [run.agent for run in newest if run.agent],
+        "trace": [],
+    }
+    for name, values in known.items():
+        value = getattr(wanted, name)
+        if value is not None and not any(map(WantedRuns(**{name: value}).fit, runs)):
+            yield unmatched(name, value, values) or f"{name}: {printable(value)!r} matches no run"
 
 
 def _parameters(query: str) -> Sequence[tuple[str, str]]:

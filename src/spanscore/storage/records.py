@@ -11,7 +11,8 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
-from zlib import crc32
+
+from zlib_ng.zlib_ng import crc32  # as zlib's, in an eighth of the time
 
 VERSION: Final = 1
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from spanscore.contracts.instruments.instrument import KEEP_RULE
-from spanscore.emitters.otlp._encoded_values import encoded_pairs, own_envelope
+from spanscore.emitters.otlp._encoded_values import encoded_each, encoded_pairs, own_envelope, repeated
 from spanscore.model import Evaluation, Report
 from spanscore.otlp.field_numbers import EVENTS
 from spanscore.otlp.raw_requests import joined
@@ -22,6 +22,7 @@ from spanscore.reports.evaluation_event import (
     child_span_name,
     span_attributes,
 )
+from spanscore.reports.once import once_a_report
 from spanscore.scoring.keep.sampling import encoded_threshold
 
 _SPAN_ID_BYTES: Final = 8
@@ -40,16 +41,20 @@ def encoded_scores(report: Report, time_ns: int) -> bytes:
 def encoded_events(report: Report, number: int) -> Iterator[tuple[Evaluation, Mapping[str, Any], bytes]]:
     """Yield each evaluation with what its event says of it, and all attributes of the event in protobuf.
 
-    What the events of a run share is encoded once.
-
     Args:
         report: the report.
         number: the field of the attributes in the message of the event.
     """
-    of_run = encoded_pairs(number, attributes_of_run(report)) if report.evaluations else b""
-    for evaluation in report.evaluations:
-        told = attributes_of_evaluation(report, evaluation)
-        yield evaluation, told, encoded_pairs(number, told) + of_run
+    for evaluation, told, pairs in _events(report):
+        yield evaluation, told, repeated(number, pairs)
+
+
+@once_a_report
+def _events(report: Report) -> list[tuple[Evaluation, Mapping[str, Any], list[bytes]]]:
+    """Return each evaluation with what its event says of it, and all attributes of the event, for logs and spans."""
+    of_run = encoded_each(attributes_of_run(report)) if report.evaluations else []
+    told = [attributes_of_evaluation(report, evaluation) for evaluation in report.evaluations]
+    return [(of, said, encoded_each(said) + of_run) for of, said in zip(report.evaluations, told, strict=True)]
 
 
 def child_span_request(report: Report, time_ns: int) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -12,7 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
 from spanscore.messages.printable import encodable
 from spanscore.otlp.raw_requests import Envelope
-from spanscore.otlp.wire import length_delimited
+from spanscore.otlp.wire import behind_length, encoded_tag, length_delimited
 from spanscore.sdk.identity import SCOPE, resource, scope_version
 
 _PAIRS_REMEMBERED: Final = 2_048
@@ -47,21 +47,28 @@ def any_value(value: str | bool | float) -> AnyValue:  # noqa: FBT001 - as above
 
 def encoded_pairs(number: int, pairs: Mapping[str, str | bool | float]) -> bytes:
     """Return attributes in protobuf, as the repeated field `number` of the message that has them."""
-    return b"".join(
-        [
-            (_encoded if isinstance(value, str) and len(value) > _LONGEST_REMEMBERED else _remembered)(
-                number, key, value
-            )
-            for key, value in pairs.items()
-        ]
-    )
+    return repeated(number, encoded_each(pairs))
 
 
-def _encoded(number: int, key: str, value: str | bool | float) -> bytes:  # noqa: FBT001 - as above
-    if not isinstance(value, str):
-        return length_delimited(number, pair(key, value).SerializeToString())
-    text = encoded_text(KeyValue.VALUE_FIELD_NUMBER, value)  # a third of the time that a message takes
-    return length_delimited(number, length_delimited(KeyValue.KEY_FIELD_NUMBER, key.encode()) + text)
+def encoded_each(pairs: Mapping[str, str | bool | float]) -> list[bytes]:
+    """Return each attribute in protobuf behind its length, as `repeated` takes it."""
+    return [
+        (_encoded if isinstance(value, str) and len(value) > _LONGEST_REMEMBERED else _remembered)(key, value)
+        for key, value in pairs.items()
+    ]
+
+
+def repeated(number: int, messages: Sequence[bytes]) -> bytes:
+    """Return messages, each behind its length, as the repeated field of that number."""
+    tag = encoded_tag(number)
+    return tag + tag.join(messages) if messages else b""
+
+
+def _encoded(key: str, value: str | bool | float) -> bytes:  # noqa: FBT001 - as above
+    if isinstance(value, str):
+        text = encoded_text(KeyValue.VALUE_FIELD_NUMBER, value)  # a third of the time that a message takes
+        return behind_length(length_delimited(KeyValue.KEY_FIELD_NUMBER, key.encode()) + text)
+    return behind_length(pair(key, value).SerializeToString())
 
 
 _remembered: Final = lru_cache(_PAIRS_REMEMBERED, typed=True)(_encoded)  # most are those of the event before

@@ -51,8 +51,8 @@ class OtlpLogs:
 
     def emit(self, report: Report) -> None:
         """Queue an event for each evaluation. If the queue is full, the event is dropped and counted."""
-        for record in encoded_records(report, self._clock()):
-            self.outbox.put(QueueItem("logs", record, envelope=self._envelope))
+        records = encoded_records(report, self._clock())
+        self.outbox.put(*[QueueItem("logs", record, envelope=self._envelope) for record in records])
 
     def alarm(self, alarm: MonitorAlarm) -> None:
         """Queue an event for an alarm that begins or ends."""

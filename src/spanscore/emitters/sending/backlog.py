@@ -120,12 +120,12 @@ class Backlog:
         size = 0
         signal = self._waiting[0].signal
         while self._waiting and self._waiting[0].signal == signal:
-            size += self._waiting[0].size
+            item_size = self._waiting[0].size
+            size += item_size
             if self._in_flight and size > self._limits.batch_bytes:
                 break
-            item = self._waiting.popleft()
-            self._waiting_size -= item.size
-            self._in_flight.append(item)
+            self._waiting_size -= item_size
+            self._in_flight.append(self._waiting.popleft())
         return tuple(self._in_flight)
 
     def settle(self, items: Sequence[QueueItem], answer: Accepted | Refused) -> None:

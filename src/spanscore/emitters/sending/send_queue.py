@@ -127,16 +127,18 @@ class SendQueue:
         with self._changed:
             return Sent(self._backlog.sent_spans, self._backlog.queued_spans, +self._backlog.dropped_spans)
 
-    def put(self, item: QueueItem) -> None:
-        """Queue an item. If there is no room, or after `close`, it is dropped and counted."""
+    def put(self, *items: QueueItem) -> None:
+        """Queue items. Those for which there is no room, and all after `close`, are dropped and counted."""
         with self._changed:
             if self._closing.is_set():
-                self._backlog.refuse(item, SHUT_DOWN)
+                for item in items:
+                    self._backlog.refuse(item, SHUT_DOWN)
                 return
-            due = self._backlog.due()
-            if not self._backlog.put(item, self._timing.clock()):
-                self._tell(QUEUE_FULL, "the queue is full: new items are dropped; is the receiver slow or gone?")
-            elif due != self._backlog.due():  # waking the thread for every item would cost more than sending it
+            due, now = self._backlog.due(), self._timing.clock()
+            for item in items:
+                if not self._backlog.put(item, now):
+                    self._tell(QUEUE_FULL, "the queue is full: new items are dropped; is the receiver slow or gone?")
+            if due != self._backlog.due():  # waking the thread for every item would cost more than sending it
                 self._changed.notify_all()
 
     def flush(self, timeout_s: float) -> bool:
