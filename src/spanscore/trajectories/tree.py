@@ -327,6 +327,8 @@ def _restored(
 
 
 def _says_nothing(reading: Reading) -> bool:
+    if reading.is_agent or reading.is_model or reading.call is not None:
+        return False
     return reading is NO_READING or reading == Reading(conversation_id=reading.conversation_id)
 
 
