@@ -10,10 +10,11 @@ import pytest
 
 from corpora import recorded
 from dialects.spans import built_in_reader
-from spanscore.model import Attributes, CloseReason, Span, Trace, Trajectory
+from spanscore.model import LOG_RECORD, Attributes, CloseReason, Span, Trace, Trajectory
 from spanscore.trajectories.trajectory import trajectories
 
 ABOVE = b"above..."
+MESSAGES = {"gen_ai.input.messages", "gen_ai.output.messages"}
 
 
 def structured(spans: Sequence[Span]) -> list[Span]:
@@ -62,6 +63,26 @@ def with_the_application_s(spans: Sequence[Span]) -> list[Span]:
     return [span._replace(attributes={**span.attributes, "session.id": "s-1"}) for span in spans]
 
 
+def logged(spans: Sequence[Span]) -> list[Span]:
+    """Move the messages of models into log records, which are written when the model has answered."""
+    found: list[Span] = []
+    for number, span in enumerate(spans):
+        is_model = span.attributes.get("gen_ai.operation.name") in {"chat", "generate_content"}
+        moved = {key: value for key, value in span.attributes.items() if is_model and key in MESSAGES}
+        left = {key: value for key, value in span.attributes.items() if key not in moved}
+        record = span._replace(
+            span_id=number.to_bytes(8, "big"),
+            parent_span_id=span.span_id,
+            name="gen_ai.client.inference.operation.details",
+            start_ns=span.end_ns,
+            kind=LOG_RECORD,
+            attributes={"gen_ai.operation.name": "chat", **moved},
+            events=(),
+        )
+        found += [record] * bool(moved) + [span._replace(attributes=left)]
+    return found
+
+
 def read(spans: Sequence[Span]) -> list[Any]:
     """Return all that evaluators see of the runs of a trace."""
     trace = Trace(trace_id=spans[0].trace_id, spans=tuple(spans), close_reason=CloseReason.ROOT_ENDED)
@@ -90,6 +111,9 @@ def _seen(run: Trajectory) -> Any:
         (below_another_process, "langchain-js-oi"),
         (sent_twice, "litellm-otel"),
         (with_the_application_s, "google-adk-js"),
+        (logged, "agent-framework-approval"),
+        (logged, "google-adk-confirmation"),
+        (logged, "langgraph-approval-tl"),
     ],
 )
 def test_a_recording_is_read_as_before(change: Callable[[Sequence[Span]], list[Span]], name: str) -> None:

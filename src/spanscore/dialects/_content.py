@@ -38,7 +38,8 @@ def with_texts(span: Span) -> Span:
 
     The conventions allow both, and a Collector can parse a text.
     """
-    if not (_is_structured(span.attributes) or any(_is_structured(event.attributes) for event in span.events)):
+    is_structured = not _STRUCTURES.isdisjoint(map(type, span.attributes.values())) and _has_objects(span.attributes)
+    if not is_structured and not (span.events and any(_has_objects(event.attributes) for event in span.events)):
         return span
     return span._replace(
         attributes=_texts(span.attributes),
@@ -46,8 +47,8 @@ def with_texts(span: Span) -> Span:
     )
 
 
-def _is_structured(attributes: Attributes) -> bool:
-    return not _STRUCTURES.isdisjoint(map(type, attributes.values())) and any(map(_is_object, attributes.values()))
+def _has_objects(attributes: Attributes) -> bool:
+    return any(map(_is_object, attributes.values()))
 
 
 def _is_object(value: AttributeValue) -> bool:
