@@ -223,9 +223,7 @@ class _Services(grpc.GenericRpcHandler):
                     raise self._door.admission.refusal(Busy.SHUTTING_DOWN)
                 async with self._door.admission.request() as held:
                     # No variable has the body: after `abort`, gRPC's library keeps those until garbage is collected.
-                    answer = await self._door.hand_in(
-                        held, signal, await self._read(context, held), Encoding.PROTOBUF
-                    )
+                    answer = await self._door.hand_in(held, signal, await self._read(context, held), Encoding.PROTOBUF)
                 return responses.success(answer, Encoding.PROTOBUF)
             except MalformedRequest as error:
                 self._door.refused(what_is_wrong(error), _sender(context))
