@@ -183,3 +183,10 @@ def test_more_than_can_be_looked_through_is_skipped() -> None:
 def test_it_keeps_the_contract() -> None:
     """As every evaluator."""
     check_evaluator(ArgumentProvenance(constants=("search", 10)))
+
+
+def test_a_run_with_too_many_values_is_skipped() -> None:
+    """Empty ones count, too: a run of 16 MiB may have eight million."""
+    calls = [{"name": "send", "arguments": {"to": [None] * 90_000}, "result": None} for _ in range(6)]
+
+    assert outcome(run(*calls)) == Skipped("the arguments have more than 500000 values")

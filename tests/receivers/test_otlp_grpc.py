@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from queue import SimpleQueue
@@ -14,7 +16,7 @@ from receivers.h2_client import H2Client
 from receivers.http2 import PREFACE, Call, Status, message
 from receivers.otlp_requests import request_of, simple_span
 from receivers.receiving import HERE, Core, Receiver, busy, is_closed, over_grpc
-from serving import DEADLINE_S, eventually, loop_thread
+from serving import DEADLINE_S, eventually, loop_thread, serving
 from spanscore.receivers.intake.admission import Admission
 from spanscore.receivers.intake.behind import Behind
 from spanscore.receivers.intake.intake import Intake, IntakeCounts
@@ -224,3 +226,22 @@ def test_accepted_spans_are_sent_on() -> None:
         export(receiver, request_of(simple_span(0), simple_span(2)).SerializeToString())
 
         assert [ONE, request_of(simple_span(2)).SerializeToString()] == receiver.core.sent_on
+
+
+def test_a_refused_request_is_released() -> None:
+    """At once, and not when garbage is collected next: refused messages of 60 MiB would fill the memory until then."""
+    body = b"\xff" * 2**20
+    with serving() as running, grpc.insecure_channel(running.grpc) as channel:
+        export = channel.unary_unary(EXPORT)
+        gc.disable()
+        tracemalloc.start()
+        try:
+            for _ in range(20):
+                with pytest.raises(grpc.RpcError):
+                    export(body)
+            held, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+            gc.enable()
+
+    assert held < 5 * len(body)

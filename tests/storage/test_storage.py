@@ -383,12 +383,14 @@ def test_strange_files_are_left_alone(caplog: pytest.LogCaptureFixture) -> None:
     """What is not ours is named and not touched; what a rewriting left behind is deleted."""
     disk = MemoryDisk()
     disk.write("notes.txt", b"mine")
+    disk.write("ffffffffffffffff.requests", b"mine")  # no file could come after it
     disk.write("0000000000000007.requests.new", b"half")
     with kept(disk):
         pass
 
-    assert {"notes.txt": 4} == sizes(disk)
-    assert ["storage.directory: left alone, as it is not ours: 'notes.txt'"] == caplog.messages
+    assert {"notes.txt": 4, "ffffffffffffffff.requests": 4} == sizes(disk)
+    told = "storage.directory: left alone, as it is not ours: 'ffffffffffffffff.requests', 'notes.txt'"
+    assert [told] == caplog.messages
 
 
 def test_another_version_is_refused_and_nothing_is_changed() -> None:

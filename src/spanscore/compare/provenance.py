@@ -158,12 +158,17 @@ class _JoinedText(NamedTuple):
         return _NEVER if at < 0 else self.part(at)
 
 
-def leaves(value: Any) -> Iterator[tuple[tuple[str | int, ...], Leaf]]:
-    """Yield the texts and numbers in a JSON value with their paths, in order; no empty text, no boolean, no null."""
+def leaves(value: Any, effort: Effort) -> Iterator[tuple[tuple[str | int, ...], Leaf]]:
+    """Yield the texts and numbers in a JSON value with their paths, in order; no empty text, no boolean, no null.
+
+    Raises:
+        TooMuchWorkError: there is no work left for one of its values.
+    """
     pending: list[tuple[tuple[str | int, ...], Any]] = [((), value)]
     for _ in range(MOST_LEAVES):
         if not pending:
             return
+        effort.spend()
         path, node = pending.pop()
         if isinstance(node, dict):
             pending.extend(((*path, key), item) for key, item in reversed(node.items()))

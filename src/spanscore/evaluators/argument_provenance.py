@@ -14,6 +14,7 @@ from annotated_types import Ge, Le
 from spanscore.compare.accounts import Account, scored
 from spanscore.compare.deviations import Deviation
 from spanscore.compare.differences import Difference
+from spanscore.compare.effort import Effort
 from spanscore.compare.expected import need_arguments
 from spanscore.compare.globs import glob_matcher
 from spanscore.compare.names import called_names
@@ -26,6 +27,8 @@ from spanscore.model.outcomes import MendedBy
 Matcher: TypeAlias = Callable[[str], bool]
 
 _WORDS: Final = {"unseen": "not seen before", "derived": "seen only in another form"}
+_MOST_VALUES: Final = 500_000
+"""In the arguments of all calls; they are looked at in half a second."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,10 +115,11 @@ class ArgumentProvenance(CallEvaluator):
         given = (*trajectory.user_text, *trajectory.system_text, *texts(list(self.constants)))
         results = [trajectory.calls[index].result for index in order.results]
         known = Sources([given, *(() if result is NOT_RECORDED else tuple(texts(result)) for result in results)])
+        walked = Effort(_MOST_VALUES, "the arguments have more than {} values")
         for index, call in enumerate(trajectory.calls):
             if names[index] not in checked or call.arguments is NOT_RECORDED:
                 continue
-            for path, leaf in leaves(call.arguments):
+            for path, leaf in leaves(call.arguments, walked):
                 if self._compiled.is_checked(".".join(map(str, path))):
                     yield _Graded(index, path, leaf, known.grade(leaf, 1 + order.known[index]))
 

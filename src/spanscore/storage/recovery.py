@@ -21,7 +21,7 @@ from spanscore.storage.turn_log import TURNS
 _ENDED: Final = ".ended"
 """The end of the name of a note that earlier versions left, and that means nothing any more."""
 _NAME: Final = re.compile(
-    rf"([0-9a-f]{{16}})({'|'.join(map(re.escape, (REQUESTS, CLOSED, TURNS, FINISHED, MONITORS, _ENDED)))})"
+    rf"(0[0-9a-f]{{15}})({'|'.join(map(re.escape, (REQUESTS, CLOSED, TURNS, FINISHED, MONITORS, _ENDED)))})"
 )
 
 _NO_FILE: Final = frozenset({errno.ELOOP, errno.EINVAL, errno.ENXIO})
