@@ -185,6 +185,12 @@ EXPORT_FAILURES: Final = counter(
     "Reports and requests that an emitter could not send, by why.",
     (EMITTER, REASON),
 )
+EXPORT_DELAY: Final = gauge(
+    "spanscore.export.delay",
+    "s",
+    "Time for which the receiver of an emitter has taken nothing although items wait; 0 while it takes requests.",
+    (EMITTER,),
+)
 STORAGE_SIZE: Final = gauge(
     "spanscore.storage.size",
     "By",
