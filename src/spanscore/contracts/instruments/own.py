@@ -65,7 +65,8 @@ SPANS_LATE: Final = counter(
 SPANS_REFUSED: Final = counter(
     "spanscore.spans.refused",
     "{span}",
-    "Spans that were refused, alone or with their request, by what was wrong with them.",
+    "Spans that were refused, alone or with their request, by what was wrong with them; not those of requests that "
+    "were not read, as their number is unknown.",
     (REASON,),
 )
 SPANS_DROPPED: Final = counter("spanscore.spans.dropped", "{span}", "Spans accepted and not kept, by why.", (REASON,))
