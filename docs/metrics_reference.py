@@ -56,7 +56,7 @@ all later ones are `{OTHER}`. From {MAX_SERIES:,} series of a metric on, names f
 all series stay exact.
 
 A trace that is scored again because of late spans is counted once, at its first closing. Metrics of scores are sent at
-most once, the events `gen_ai.evaluation.result` at least once.
+most once, the events `gen_ai.evaluation.result` at least once with `storage`.
 
 An attribute that a series does not have is an empty label in Prometheus.
 
@@ -178,7 +178,7 @@ _EXPORT_FAILURES: Final[Mapping[str, str]] = {
     "queue_full": "the emitter's queue had no room",
     "not_started": "the exporter could not be started in the application's process",
     "shut_down": "the application had shut its meter or logger provider down, or spanscore stopped before it was sent",
-    "export_failed": "the receiver refused, or could not be reached in time",
+    "export_failed": "the receiver refused",
     "rejected": "the receiver took the request, but not all that is in it",
     "any other": "the type of the error that was raised",
 }

@@ -294,8 +294,59 @@ def test_the_queue_is_bounded(queue: QueueLimits) -> None:
         assert 0.0 == forward.outbox.fullness
 
 
+def test_a_receiver_that_is_away_for_a_day_misses_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """However long that is, spans wait, and the queue says for how long nothing could be sent, and why."""
+    caplog.set_level(logging.INFO, "spanscore")
+    seen: list[tuple[float, str]] = []
+
+    class Away(InMemory):
+        def send(self, signal: Any, body: bytes) -> Answer:
+            """Note the delay so far, a quarter of a day after the last attempt."""
+            seen.append(forward.outbox.delay)
+            now[0] += 21_600
+            return super().send(signal, body)
+
+    now = [0.0]
+    client = Away([TryAgain(reason="unreachable")] * 4)
+    forward = Forward(client, ForwardSettings(queue=AT_ONCE), Timing(clock=lambda: now[0], wait=Waits()))
+    forward.take(request(child(1)))
+    assert forward.flush(DEADLINE_S)
+    assert (0.0, "") == forward.outbox.delay
+    forward.close(DEADLINE_S)
+
+    assert [1] == numbers(spans_of(client.taken))
+    assert [(0.0, ""), *((quarter * 21_600, "unreachable") for quarter in range(4))] == seen
+    assert {} == forward.outbox.failures
+    told = [record.getMessage() for record in caplog.records]
+    assert ["forward: cannot send now (unreachable): trying again until it can", "forward: sending again"] == told
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (
+            Refused(reason="http_400", message="too old"),
+            "forward: not sent: the receiver refused it (http_400) too old",
+        ),
+        (TryAgain(reason="unreachable"), "forward: not sent: (retries_exhausted) unreachable"),
+    ],
+)
+def test_only_what_the_receiver_refused_is_called_so(
+    answer: Answer, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was given up is not called refused."""
+    now = count(step=50)
+    settings = ForwardSettings(queue=AT_ONCE, retries=Retries(max_elapsed_s=120))
+    forward = Forward(InMemory([answer] * 9), settings, Timing(clock=lambda: next(now), wait=Waits()))
+    forward.take(request(child(1)))
+    assert not forward.flush(DEADLINE_S)
+    forward.close(DEADLINE_S)
+
+    assert told in [record.getMessage() for record in caplog.records]
+
+
 def test_a_request_that_nobody_takes_is_given_up() -> None:
-    """After a time it is dropped, and the next one has its turn."""
+    """After a time that was set it is dropped, and the next one has its turn."""
     now = count(step=50)
     client = InMemory([TryAgain(reason="http_503")] * 3)
     settings = ForwardSettings(queue=AT_ONCE, retries=Retries(max_elapsed_s=120))

@@ -6,6 +6,8 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from emitters.reports import PASSED, call, health_report, report, trajectory
 from spanscore.model import Completeness, ConversationOutline, TurnOutline
 from spanscore.reports.serialization import CALL_KEYS, LEFT_OUT, REPORT_KEYS, report_line, report_object
@@ -80,6 +82,20 @@ def test_the_test_of_a_run() -> None:
     assert ("refund twice", "shop") == (told["test_case"], told["test_suite"])
     told = report_object(report(about=trajectory(attributes={"test.case.name": "", "test.suite.name": 7})))
     assert (None, None) == (told["test_case"], told["test_suite"])
+
+
+@pytest.mark.parametrize(
+    ("attributes", "case"),
+    [
+        ({"test.case.id": "case-1"}, "case-1"),
+        ({"test.case.id": 7}, "7"),
+        ({"test.case.id": "case-1", "test.case.name": "refund twice"}, "refund twice"),
+        ({"gen_ai.conversation.id": "c-1"}, None),
+    ],
+)
+def test_a_run_without_a_name_has_the_id_of_its_test(attributes: dict[str, Any], case: str | None) -> None:
+    """The name goes before the id; a conversation is no test."""
+    assert case == report_object(report(about=trajectory(attributes=attributes)))["test_case"]
 
 
 def test_reasons() -> None:

@@ -131,6 +131,7 @@ def test_evidence_survives_a_restart(tmp_path: Path) -> None:
     with serving(text, clock=clock) as running:
         assert evidence == metric(running, "spanscore_monitor_evidence")
         assert 0 == metric(running, "spanscore_monitor_runs_bad_total")
+        assert 0 == metric(running, "spanscore_monitor_runs_total")
         send(running, 6, bad=1, runs=1)
         assert 1 == metric(running, "spanscore_monitor_runs_bad_total")
 

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpora import CORPUS, recorded
+from emitters import reports
 from spanscore import config, tables
 from spanscore.config import parts as wiring
 from spanscore.errors import ConfigError, InputError
@@ -389,6 +390,16 @@ def test_content_is_in_results_only_where_it_is_switched_on() -> None:
 
     assert "Nowhere" in str(full["explanation"].to_pylist())
     assert "Nowhere" not in str(bare["explanation"].to_pylist())
+
+
+def test_a_row_has_the_id_of_a_test_without_a_name() -> None:
+    """The column is that of `--format json`."""
+    made = ResultRows("digest", content=False)
+    for attributes in ({"test.case.id": "case-1"}, {"test.case.id": "case-1", "test.case.name": "refund"}, {}):
+        run = reports.trajectory(attributes=attributes)
+        made.add(reports.report(reports.PASSED, about=run))
+
+    assert ["case-1", "refund", None] == made.take()["test_case"].to_pylist()
 
 
 def test_the_digest_is_that_of_what_is_scored(tmp_path: Path) -> None:

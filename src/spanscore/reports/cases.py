@@ -31,6 +31,11 @@ def case_of(trajectory: Trajectory, key: str | None = None) -> str | None:
     return None
 
 
+def named_case(trajectory: Trajectory) -> str | None:
+    """Return the test case of a run as outputs show it: `test.case.name`, else `test.case.id`; None without both."""
+    return case_of(trajectory, "test.case.name") or case_of(trajectory, "test.case.id")
+
+
 def conversation_name(report: Report) -> str | None:
     """Return the name of a conversation, such as `conversation c-1, 2 turns`; None if the report is of a run."""
     conversation = report.conversation

@@ -33,7 +33,7 @@ from spanscore.model import (
     ToolCall,
     Trajectory,
 )
-from spanscore.reports.cases import test_names
+from spanscore.reports.cases import named_case, test_names
 from spanscore.reports.reasons import reasons
 
 _CONTENT: Final = frozenset({"path", "expected", "actual", "more"})
@@ -59,7 +59,6 @@ def report_line(report: Report, *, content: bool = True, attributes: bool = True
 def report_object(report: Report, *, content: bool = True, attributes: bool = True) -> dict[str, Any]:
     """Return a report as a JSON object. Unrecorded values are null, and so are values that may not be in it."""
     trajectory = report.trajectory
-    names = test_names(trajectory)
     verdict = report.verdict
     return {
         "trace_id": trajectory.trace_id.hex(),
@@ -69,8 +68,8 @@ def report_object(report: Report, *, content: bool = True, attributes: bool = Tr
         "agent": trajectory.agent,
         "conversation_id": trajectory.conversation_id,
         "end_unix_nano": trajectory.end_ns,
-        "test_case": names.get("test.case.name"),
-        "test_suite": names.get("test.suite.name"),
+        "test_case": named_case(trajectory),
+        "test_suite": test_names(trajectory).get("test.suite.name"),
         "close_reason": report.close_reason.value,
         "complete": report.complete,
         "verdict": verdict,

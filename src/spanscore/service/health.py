@@ -7,27 +7,30 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from spanscore.emitters.otlp.forward import Forward
 from spanscore.receivers.intake.admission import Admission
 from spanscore.receivers.kafka import Kafka
+from spanscore.service.downstream import Downstream
 from spanscore.service.listeners import Listeners
-from spanscore.service.pages import OK
+from spanscore.service.pages import OK, is_ok
 from spanscore.storage.durability import Durability
 
 _EVERY_S: Final = 0.4
-_NEARLY_FULL: Final = 0.9
 
 _log = logging.getLogger(__name__)
 
 
 class Health:
-    """The state of everything that is needed to take requests: `ok`, or the problem."""
+    """The state of everything that is needed to take requests: `ok`, `ok, but ...`, or the problem."""
 
     def __init__(
-        self, admission: Admission, onward: Forward | None, durability: Durability | None, kafka: Kafka | None
+        self,
+        admission: Admission,
+        downstream: Downstream,
+        durability: Durability | None,
+        kafka: Kafka | None,
     ) -> None:
         self._admission: Final = admission
-        self._onward: Final = onward
+        self._downstream: Final = downstream
         self._durability: Final = durability
         self._kafka: Final = kafka
         self._listening: Mapping[str, str] = {}
@@ -41,9 +44,7 @@ class Health:
             states["storage"] = self._durability.trouble or OK
         if self._kafka is not None:
             states["kafka"] = self._kafka.state
-        if self._onward is not None:
-            states["forward"] = _forwarding(self._onward)
-        return {**states, **self._listening}
+        return {**states, **self._downstream.states(), **self._listening}
 
     @property
     def is_ready(self) -> bool:
@@ -76,20 +77,11 @@ class Health:
         for name in _wrong(before).keys() - wrong.keys():
             _log.info("%s: ok again", name)
         for name, why in wrong.items():
-            if before.get(name, OK) == OK:
+            if is_ok(before.get(name, OK)):
                 _log.warning("not ready: %s: %s", name, why)
         if bool(wrong) != bool(_wrong(before)):
             await listeners.tell_health(is_ready=not wrong)
 
 
 def _wrong(states: Mapping[str, str]) -> dict[str, str]:
-    return {name: state for name, state in states.items() if state != OK}
-
-
-def _forwarding(onward: Forward) -> str:
-    queue = onward.outbox
-    if not queue.is_sending:
-        return "the thread that sends has ended"
-    if queue.fullness > _NEARLY_FULL:
-        return f"the queue to the next receiver is {queue.fullness:.0%} full"
-    return OK
+    return {name: state for name, state in states.items() if not is_ok(state)}

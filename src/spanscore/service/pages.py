@@ -22,9 +22,11 @@ Page: TypeAlias = Callable[[str | None], tuple[str, bytes]]
 """Returns a page for an Accept header: its content type, and its text."""
 
 Readiness: TypeAlias = Callable[[], Mapping[str, str]]
-"""Returns the state of everything that is needed to take requests: `ok`, or the problem."""
+"""Returns the state of everything that is needed to take requests: `ok`, `ok, but ...`, or the problem."""
 
 OK: Final = "ok"
+OK_BUT: Final = f"{OK}, but "
+"""The beginning of a state in which requests are taken, although something is wrong."""
 
 _TEXT: Final = "text/plain; charset=utf-8"
 _JSON: Final = "application/json"
@@ -36,6 +38,11 @@ _UNKNOWN_NAME: Final = (
     b"the Host must be an address, localhost or one of page.hosts: the page of runs is shown under no other name\n"
 )
 _SERVER: Final = {"Server": "spanscore", "Cache-Control": "no-store"}
+
+
+def is_ok(state: str) -> bool:
+    """Return whether requests are taken in a state."""
+    return state == OK or state.startswith(OK_BUT)
 
 
 class Pages(BaseHttpServer):
@@ -103,7 +110,7 @@ class Pages(BaseHttpServer):
                 return _response(HTTPStatus.OK, _TEXT, b"ok\n")
             case "/readyz":
                 readiness = dict(self._readiness())
-                ready = all(state == OK for state in readiness.values())
+                ready = all(is_ok(state) for state in readiness.values())
                 return _response(
                     HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE, _JSON, json.dumps(readiness).encode()
                 )

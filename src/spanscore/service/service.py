@@ -31,6 +31,7 @@ from spanscore.scoring.live_engine import LiveEngine
 from spanscore.scoring.monitors.monitors import Monitors
 from spanscore.scoring.owner import Owner
 from spanscore.service.config_changes import restart_keys
+from spanscore.service.downstream import Downstream
 from spanscore.service.health import Health
 from spanscore.service.kafka_partitions import KafkaPartitions
 from spanscore.service.last_scores import send_last_scores, told_of_unsent
@@ -83,7 +84,7 @@ class Service:
         clock: Callable[[], float] = time.time,
     ) -> None:
         out = outputs(config, serving(config))
-        onward = self._onward = out.onward
+        onward = out.onward
         self._config = config
         self._insecure = insecure
         telemetry = OwnTelemetry(out.sinks)
@@ -124,16 +125,17 @@ class Service:
             stored = replace(config.storage, remember=config.traces.remember_traces)
             durability = self._durability = Durability(stored, self._live, self._admission, open_directory)
             show_storage(telemetry, lambda: durability.storage)
-        spans_onward = onward if config.sends_spans else None
+        is_kept = self._durability is not None or config.of(KafkaReceiver) is not None
+        downstream = self._downstream = Downstream(sending, onward, telemetry, is_kept=is_kept)
         counted = IntakeCounts(refused=self.engine.tallies.refused, unread=self.engine.tallies.unread)
         self._intakes: list[Intake] = []
 
         def new_intake(behind: Behind) -> Intake:
             made = Intake(
-                behind,
+                behind if behind.has_room is not None else replace(behind, has_room=downstream.has_room),
                 counted,
                 wanted=wiring.wanted(config, pipeline.reader),
-                spans_onward=spans_onward,
+                spans_onward=onward if config.sends_spans else None,
                 others_onward=onward,
             )
             self._intakes.append(made)
@@ -146,7 +148,7 @@ class Service:
             self._kafka = Kafka(kafka, partitions)
             show_kafka(telemetry, self._kafka.counts, partitions.wrong_keys)
         show_requests(telemetry, self._admission.requests)
-        self._health = Health(self._admission, onward, self._durability, self._kafka)
+        self._health = Health(self._admission, downstream, self._durability, self._kafka)
         self._front: Final = Front(
             intake=self._intake,
             admission=self._admission,
@@ -297,4 +299,4 @@ class Service:
             return Busy.STARTING
         if not self._live.has_room(1):
             return Busy.REQUESTS
-        return None if self._onward is None or self._onward.has_room(0) else Busy.DOWNSTREAM
+        return None if self._downstream.has_room() else Busy.DOWNSTREAM

@@ -11,7 +11,7 @@ import pyarrow as pa
 from spanscore import __version__
 from spanscore.messages.printable import encodable
 from spanscore.model import Report
-from spanscore.reports.cases import test_names
+from spanscore.reports.cases import named_case
 from spanscore.reports.evaluation_event import attributes_of_evaluation
 from spanscore.reports.reasons import reasons_of
 
@@ -81,7 +81,7 @@ class ResultRows:
             "service": _text(run.service),
             "agent": _text(run.agent),
             "conversation_id": _text(run.conversation_id),
-            "test_case": _text(test_names(run).get("test.case.name")),
+            "test_case": _text(named_case(run)),
             "complete": report.complete,
             "close_reason": report.close_reason.value,
             "verdict": report.verdict,

@@ -65,12 +65,20 @@ def test_the_receivers_delay_is_kept() -> None:
     assert [40] == time.waits
 
 
+def test_a_receiver_that_is_away_for_hours_is_waited_for() -> None:
+    """No time ends it, unless one is set."""
+    time = Time()
+
+    assert (Accepted(), 1001) == delivered([*[AWAY] * 1000, Accepted()], time)
+    assert sum(time.waits) > 3600
+
+
 def test_it_ends() -> None:
-    """A request that nobody takes is given up after a time."""
+    """A request that nobody takes is given up after a time that was set."""
     time = Time()
 
     answer, _ = delivered([AWAY] * 1000, time, Retries(max_elapsed_s=60))
-    assert Refused(reason="retries_exhausted", message="unreachable") == answer
+    assert Refused(reason="retries_exhausted", message="unreachable", by_receiver=False) == answer
     assert 60 <= sum(time.waits) <= 60 + 45
 
 
@@ -78,7 +86,8 @@ def test_it_can_be_ended() -> None:
     """Whoever waits can decide to wait no longer."""
     time = Time(give_up_at=100)
 
-    assert (Refused(reason="gave_up", message="unreachable"), 1) == delivered([AWAY], time)
+    gave_up = Refused(reason="gave_up", message="unreachable", by_receiver=False)
+    assert (gave_up, 1) == delivered([AWAY], time)
 
 
 @given(

@@ -121,7 +121,9 @@ def test_budgets_are_what_was_recorded_in_all_runs() -> None:
 
     budget = plain(told(runs).evaluators["budget"])
 
-    assert {"type": "run_budget", "model_calls": 7, "tool_calls": 2, "total_tokens": 820, "duration_s": 3} == budget
+    assert {"type": "run_budget", "model_calls": 7, "tool_calls": 2, "total_tokens": 820, "duration_s": 10} == budget
+    slow = [replace(each, end_ns=20 * 10**9) for each in runs]
+    assert 60 == plain(told(slow).evaluators["budget"])["duration_s"]
     unknown = replace(runs[0], model_calls=(ModelCall(),), end_ns=None)
     assert {"type", "model_calls", "tool_calls"} == set(told([*runs, unknown]).evaluators["budget"])
 

@@ -65,7 +65,8 @@ SPANS_LATE: Final = counter(
 SPANS_REFUSED: Final = counter(
     "spanscore.spans.refused",
     "{span}",
-    "Spans that were refused, alone or with their request, by what was wrong with them.",
+    "Spans that were refused, alone or with their request, by what was wrong with them; not those of requests that "
+    "were not read, as their number is unknown.",
     (REASON,),
 )
 SPANS_DROPPED: Final = counter("spanscore.spans.dropped", "{span}", "Spans accepted and not kept, by why.", (REASON,))
@@ -184,6 +185,12 @@ EXPORT_FAILURES: Final = counter(
     "{failure}",
     "Reports and requests that an emitter could not send, by why.",
     (EMITTER, REASON),
+)
+EXPORT_DELAY: Final = gauge(
+    "spanscore.export.delay",
+    "s",
+    "Time for which the receiver of an emitter has taken nothing although items wait; 0 while it takes requests.",
+    (EMITTER,),
 )
 STORAGE_SIZE: Final = gauge(
     "spanscore.storage.size",

@@ -11,8 +11,9 @@ from annotated_types import MinLen
 from spanscore.contracts import Emitter, Host
 from spanscore.contracts.settings import Example, SecretText, Text, Url
 from spanscore.emitters.otlp.forward import Forward, ForwardSettings
-from spanscore.emitters.otlp.otlp_logs import OtlpLogs
+from spanscore.emitters.otlp.otlp_logs import CAPACITY, OtlpLogs
 from spanscore.emitters.otlp.otlp_metrics import OtlpMetrics
+from spanscore.emitters.sending.backlog import QueueLimits
 from spanscore.emitters.sending.client import Protocol
 from spanscore.emitters.sending.destination import Destination
 
@@ -66,7 +67,9 @@ class Otlp:
         if "metrics" in settings.signals:
             emitters["otlp_metrics"] = OtlpMetrics(destination.connect())
         if "logs" in settings.signals:
-            emitters["otlp_logs"] = OtlpLogs(destination.connect())
+            # An agent's process has other uses for its memory.
+            capacity = CAPACITY if host.passes_on is None else QueueLimits().capacity
+            emitters["otlp_logs"] = OtlpLogs(destination.connect(), capacity=capacity)
         if host.passes_on is not None:
             emitters["forward"] = Forward(destination.connect(), ForwardSettings.for_host(host.passes_on))
         return emitters

@@ -15,7 +15,7 @@ from spanscore.emitters.sending.outbox import QUEUE_FULL
 from spanscore.otlp.raw_requests import Envelope
 
 EXPORT_FAILED: Final = "export_failed"
-"""The receiver refused, or could not be reached in time."""
+"""The receiver refused."""
 REJECTED: Final = "rejected"
 """The receiver accepted the request, and rejected some of its items."""
 

@@ -85,7 +85,8 @@ class SendQueue:
         self._backlog: Final = Backlog(settings.queue, settings.failure)
         self._hurried = 0  # items up to this one do not linger
         self._told: set[str] = set()
-        self._reachable = True
+        self._away: tuple[float, str] | None = None
+        """The time since which the receiver takes nothing, and the reason of the last attempt."""
         self._closing: Final = threading.Event()
         self._abandoned: Final = threading.Event()
         self._changed: Final = threading.Condition()  # guards the backlog: one thread fills it, the other empties it
@@ -111,6 +112,12 @@ class SendQueue:
     def is_sending(self) -> bool:
         """Whether the sending thread runs."""
         return self._thread.is_alive()
+
+    @property
+    def delay(self) -> tuple[float, str]:
+        """The seconds for which the receiver has taken nothing, and why; `(0, "")` while it takes requests."""
+        away = self._away
+        return (0.0, "") if away is None else (self._timing.clock() - away[0], away[1])
 
     def has_room(self, items: int, size: int) -> bool:
         """Return whether so many items more would be taken now, with so many bytes in all."""
@@ -213,27 +220,29 @@ class SendQueue:
             return self._delivery.send(batch[0].signal, joined(requests, spans))
         except Exception as error:  # noqa: BLE001 - a fault of ours costs this request, but not the thread
             _log.exception("%s: a request could not be sent", self._name)
-            return Refused(reason=type(error).__name__)
+            return Refused(reason=type(error).__name__, by_receiver=False)
 
     def _settle(self, items: Sequence[QueueItem], answer: Accepted | Refused) -> None:
         with self._changed:
             self._backlog.settle(items, answer)
             self._changed.notify_all()
         if isinstance(answer, Refused):
-            self._tell(answer.reason, "not sent: the receiver refused it (%s) %s", answer.reason, answer.message)
-            return
-        if not self._reachable:
-            self._reachable = True
+            refused = "the receiver refused it " if answer.by_receiver else ""
+            self._tell(answer.reason, f"not sent: {refused}(%s) %s", answer.reason, answer.message)
+        if self._away is not None and (isinstance(answer, Accepted) or answer.by_receiver):
+            self._away = None
             _log.info("%s: sending again", self._name)
+        if isinstance(answer, Refused):
+            return
         if answer.rejected:
             self._tell(REJECTED, "the receiver rejected %d items: %s", answer.rejected, answer.message)
         elif answer.message:
             self._tell(answer.message, "the receiver took the items with a warning: %s", answer.message)
 
     def _pause(self, seconds: float, answer: TryAgain) -> bool:
-        if self._reachable:
-            self._reachable = False
-            _log.warning("%s: cannot send now (%s): trying again", self._name, answer.reason)
+        if self._away is None:
+            _log.warning("%s: cannot send now (%s): trying again until it can", self._name, answer.reason)
+        self._away = (self._timing.clock() if self._away is None else self._away[0], answer.reason)
         if self._closing.is_set():
             self._timing.wait(self._abandoned, min(seconds, _LAST_TRIES_EVERY_S))
         else:

@@ -28,8 +28,8 @@ _FAILED: Final = "\n"
 """Behind the name of a tool whose call failed: no tool is called so."""
 _IDENTICAL: Final = 3
 """No lower number of the same calls is learned as the limit of a loop."""
-_SHORTEST: Final = 1.0
-"""Seconds: less is up to the machine."""
+_SHORTEST: Final = 10.0
+"""Seconds: a run that takes less is mostly up to the machine, not to models."""
 _WITHIN: Final = 3
 """A failure may be made good within so many calls at least: few runs show the slowest."""
 _RETRIES: Final = 2

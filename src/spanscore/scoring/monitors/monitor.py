@@ -37,7 +37,7 @@ class _MonitoredSeries(Failures):
         self.counted = 0
         """The runs of that minute, until its end."""
         self.bad_before = 0
-        """The runs that failed in the minutes before, since the start."""
+        """The runs that failed in the minutes before, since the start; negative for runs of an earlier process."""
         self.counted_before = 0
         self.alarms = 0
         self.packed = Evidence().packed()
@@ -190,6 +190,7 @@ class ObjectiveMonitor:
             evidence = self._objective.least(evidence, lost_minutes)
         elif saved.counted:
             series.bad, series.counted = saved.bad, saved.counted
+            series.bad_before, series.counted_before = -saved.bad, -saved.counted  # an earlier process counted them
             self._touched[saved.key] = series
         series.packed = evidence.packed()
 

@@ -51,6 +51,8 @@ class Refused:
     message: str = ""
     about_content: bool = False
     """The request's content or size is wrong: a part of it may be accepted."""
+    by_receiver: bool = True
+    """Whether the receiver refused it; False if it was not sent for another reason."""
 
 
 Answer: TypeAlias = Accepted | TryAgain | Refused

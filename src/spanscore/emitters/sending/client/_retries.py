@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable
@@ -31,8 +32,8 @@ class Retries:
     max_s: Annotated[float, Ge(0)] = 30.0
     max_asked_s: Annotated[float, Ge(0)] = 60.0
     """Wait no longer than this because the receiver asks for it."""
-    max_elapsed_s: Annotated[float, Gt(0)] = 300.0
-    """Send a request no more after this time since it was sent first."""
+    max_elapsed_s: Annotated[float, Gt(0)] = math.inf
+    """Send a request no more after this time since it was sent first. The default is to never give up."""
 
     def wait_s(self, attempt: int, asked_s: float | None, randomness: float) -> float:
         """Return how long to wait.
@@ -79,7 +80,7 @@ class Delivery:
             if not isinstance(answer, TryAgain):
                 return answer
             if self._clock() - began >= self._retries.max_elapsed_s:
-                return Refused(reason=RETRIES_EXHAUSTED, message=answer.reason)
+                return Refused(reason=RETRIES_EXHAUSTED, message=answer.reason, by_receiver=False)
             wait_s = self._retries.wait_s(attempt, answer.after_s, random.random())  # noqa: S311 - guards no secret
             if self._pause(wait_s, answer):
-                return Refused(reason=GAVE_UP, message=answer.reason)
+                return Refused(reason=GAVE_UP, message=answer.reason, by_receiver=False)
