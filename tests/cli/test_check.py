@@ -40,7 +40,7 @@ def test_secrets_that_everybody_can_read_are_told(path: Path, capsys: pytest.Cap
     (path.parent / "tokens.txt").chmod(0o600)
     assert 0 == main(["check", str(path)])
     told = capsys.readouterr()
-    assert f"{path}: valid, 1 evaluator: health (tool_call_trajectory)\n" == told.out
+    assert f"{path}: valid, 1 evaluator: health (tool_call_trajectory), exporters: otlp\n" == told.out
     assert told.err.startswith(f"warning: {path} holds exporters.otlp.headers.x-api-key, and can be read by every user")
 
 
