@@ -129,6 +129,14 @@ def test_a_release_that_exists(checkout: Path) -> None:
     ] == refused(checkout, RELEASED, "0.2.0")
 
 
+def test_a_version_that_is_lower(checkout: Path) -> None:
+    """A release after 0.2.0 is no 0.1.5, which would be found only after everything was built."""
+    problem = "0.0.9 is lower than 0.1.0, the version of this commit: take a higher one"
+    assert [problem] == refused(checkout, UNRELEASED, "0.0.9")
+    versions = ["0.1.9", "0.1.10", "0.2.0a2", "0.2.0a10", "0.2.0b1", "0.2.0rc1", "0.2.0", "0.2.1a1", "1.0.0"]
+    assert versions == sorted(versions, key=loaded(SCRIPT).order)
+
+
 def test_one_version_has_to_be_named(checkout: Path) -> None:
     """The dry run chooses it."""
     assert ["name a version, or --dry-run"] == refused_as_it_is(checkout)
@@ -148,7 +156,12 @@ def test_a_dry_run_needs_no_change(checkout: Path, changelog: str) -> None:
 
 def test_the_version_is_written_everywhere(tmp_path: Path) -> None:
     """Both packages get it, each as its tools write it, and the changelog with the day."""
-    deployed = ("deploy/helm/Chart.yaml", "deploy/kubernetes/gateway/kustomization.yaml", "deploy/compose/compose.yaml")
+    deployed = (
+        "deploy/helm/Chart.yaml",
+        "deploy/helm/README.md",
+        "deploy/kubernetes/gateway/kustomization.yaml",
+        "deploy/compose/compose.yaml",
+    )
     for name in ("src/spanscore/__init__.py", "fast/Cargo.toml", "fast/Cargo.lock", "CHANGELOG.md", *deployed):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
@@ -157,8 +170,10 @@ def test_the_version_is_written_everywhere(tmp_path: Path) -> None:
     loaded(SCRIPT).write_version(tmp_path, "12.0.0rc1")
 
     assert '\n__version__ = "12.0.0rc1"\n' in (tmp_path / "src/spanscore/__init__.py").read_text(encoding="utf-8")
-    chart, collector, compose = ((tmp_path / name).read_text(encoding="utf-8") for name in deployed)
-    assert "\nversion: 12.0.0rc1\nappVersion: 12.0.0rc1\n" in chart
+    chart, dependency, collector, compose = ((tmp_path / name).read_text(encoding="utf-8") for name in deployed)
+    # Helm refuses a chart whose version is not semantic; its appVersion is the tag of the image.
+    assert "\nversion: 12.0.0-rc1\nappVersion: 12.0.0rc1\n" in chart
+    assert "{name: spanscore, version: 12.0.0-rc1, " in dependency
     assert "12.0.0rc1" not in collector
     assert "image: spanscore:12.0.0rc1\n" in compose
     before, after = (tomllib.loads((root / "fast/Cargo.lock").read_text("utf-8")) for root in (ROOT, tmp_path))
@@ -168,6 +183,9 @@ def test_the_version_is_written_everywhere(tmp_path: Path) -> None:
     ] == after["package"]
     assert "12.0.0-rc1" == tomllib.loads((tmp_path / "fast/Cargo.toml").read_text("utf-8"))["package"]["version"]
     changelog = (tmp_path / "CHANGELOG.md").read_text(encoding="utf-8")
+    (tmp_path / "CHANGELOG.md").write_text(UNRELEASED, encoding="utf-8")
+    loaded(SCRIPT).write_version(tmp_path, "12.0.0")
+    assert "\nversion: 12.0.0\nappVersion: 12.0.0\n" in (tmp_path / deployed[0]).read_text(encoding="utf-8")
     assert re.fullmatch(r"# Changelog\n\n## 12\.0\.0rc1 - \d{4}-\d\d-\d\d\n\n- A change\.\n", changelog)
 
 

@@ -20,12 +20,15 @@ LONGEST: Final = 65_000
 _CUT: Final = "\n\n*Cut here: the rest is in the job's summary and artifacts.*\n"
 _PAGE: Final = 100
 _TIMEOUT_S: Final = 30
+_NOT_OURS: Final = {403, 404}
+"""Answers about the comment of another author, or one that was deleted meanwhile."""
 
 
 class Comments:
     """The comments of one request to merge."""
 
-    def __init__(self, address: str, one: str, headers: dict[str, str], replaced_by: str) -> None:
+    def __init__(self, api: str, address: str, one: str, headers: dict[str, str], replaced_by: str) -> None:
+        self._api: Final = api
         self._address: Final = address
         self._one: Final = one
         self._headers: Final = {"Content-Type": "application/json", "User-Agent": "spanscore", **headers}
@@ -42,19 +45,36 @@ class Comments:
         if "CI_API_V4_URL" in env:
             project = f"{env['CI_API_V4_URL']}/projects/{env['CI_PROJECT_ID']}"
             address = f"{project}/merge_requests/{env['CI_MERGE_REQUEST_IID']}/notes"
-            return cls(address, address, {"PRIVATE-TOKEN": token}, "PUT")
+            return cls(env["CI_API_V4_URL"], address, address, {"PRIVATE-TOKEN": token}, "PUT")
         issues = f"{env['GITHUB_API_URL']}/repos/{env['GITHUB_REPOSITORY']}/issues"
         headers = {"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json"}
-        return cls(f"{issues}/{env['NUMBER']}/comments", f"{issues}/comments", headers, "PATCH")
+        address = f"{issues}/{env['NUMBER']}/comments"
+        return cls(env["GITHUB_API_URL"], address, f"{issues}/comments", headers, "PATCH")
 
     def write(self, text: str) -> str:
-        """Replace the comment that begins with the same line, or write the first; return what was done."""
+        """Replace our comment that begins with the same line, or write the first; return what was done."""
         marker = text.partition("\n")[0]
+        user = self._user()
         for comment in self._all():
-            if str(comment["body"]).startswith(marker):
-                self._ask(self._replaced_by, f"{self._one}/{comment['id']}", text)
-                return f"comment {comment['id']} was replaced"
+            # GitHub names the author `user`, GitLab `author`; a deleted one is null.
+            author = comment.get("user") or comment.get("author") or {}
+            is_ours = author.get("type") == "Bot" if user is None else author.get("id") == user
+            if is_ours and str(comment["body"]).startswith(marker):
+                try:
+                    self._ask(self._replaced_by, f"{self._one}/{comment['id']}", text)
+                except urllib.error.HTTPError as error:
+                    if error.code not in _NOT_OURS:
+                        raise
+                else:
+                    return f"comment {comment['id']} was replaced"
         return f"comment {self._ask('POST', self._address, text)['id']} was written"
+
+    def _user(self) -> int | None:
+        """Return the id of the token's user; None if there is none, as for the token of a job of GitHub."""
+        try:
+            return int(self._ask("GET", f"{self._api}/user")["id"])
+        except urllib.error.HTTPError:
+            return None
 
     def _all(self) -> Iterator[dict[str, Any]]:
         number = 1

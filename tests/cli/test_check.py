@@ -40,7 +40,7 @@ def test_secrets_that_everybody_can_read_are_told(path: Path, capsys: pytest.Cap
     (path.parent / "tokens.txt").chmod(0o600)
     assert 0 == main(["check", str(path)])
     told = capsys.readouterr()
-    assert f"{path}: valid, 1 evaluator: health (tool_call_trajectory)\n" == told.out
+    assert f"{path}: valid, 1 evaluator: health (tool_call_trajectory), exporters: otlp\n" == told.out
     assert told.err.startswith(f"warning: {path} holds exporters.otlp.headers.x-api-key, and can be read by every user")
 
 
@@ -72,13 +72,16 @@ def test_of_many_evaluators_the_first_are_named(tmp_path: Path, capsys: pytest.C
     assert told.endswith("a\ufffd7 (tool_call_trajectory) and 2 more\n")
 
 
-def test_monitors_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Behind the evaluators."""
+def test_monitors_keep_and_exporters_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Behind the evaluators: a section that is missing is seen before the start."""
     path = tmp_path / "watching.yaml"
     one = "{of: {verdict: fail}, at_most: 5%, one_false_alarm_per: 30d}"
-    path.write_text(f"monitors: {{quick: {one}, slow: {one}}}\n")
+    path.write_text(
+        f"monitors: {{quick: {one}, slow: {one}}}\nkeep: {{rules: [{{name: all}}]}}\nexporters: {{console: {{}}, otlp: {{}}}}\n"
+    )
     assert 0 == main(["check", str(path)])
-    assert capsys.readouterr().out.endswith(", 2 monitors: quick, slow\n")
+    told = capsys.readouterr().out
+    assert told.endswith(", 2 monitors: quick, slow, keep: observe, exporters: console, otlp\n")
 
 
 def test_every_mistake_of_steps_has_a_line(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,7 +40,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("mode", ["observe", "on"])
 def test_it_says_which_traces_it_keeps(path: Path, mode: str) -> None:
-    """The mode, and the share of each rule in their order."""
+    """The mode, and the share of each rule in their order; before it the monitors."""
     path.write_text(f"""{CONFIGURATION.replace("{console: {}}", "{console: {}, otlp: {endpoint: http://127.0.0.1:9}}")}
 keep:
   mode: {mode}
@@ -48,9 +48,11 @@ keep:
     - {{name: failing, when: {{verdict: fail}}}}
     - {{name: good, when: {{verdict: pass}}, keep: 5%}}
   default: 0.125
+monitors: {{failing: {{of: {{verdict: fail}}, at_most: 5%, one_false_alarm_per: 30d}}}}
 storage: {{durability: none}}
 """)
     with serve("--config", path) as command:
+        assert command.wait_for("^  monitors +(.*)$")[1] == "failing"
         assert command.wait_for("^  keep +(.*)$")[1] == f"{mode}: failing all, good 5 %, default 12.5 %"
 
 

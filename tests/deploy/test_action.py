@@ -26,14 +26,19 @@ GITLAB = yaml.safe_load((ROOT / "deploy" / "ci" / "gitlab.yml").read_text(encodi
 RULE = "evaluators:\n  refund_rules: {type: tool_policy, must_precede: [[check, refund]]}\n"
 GOOD, BAD = ("lookup", "check", "refund"), ("lookup", "refund")
 TOKEN = "secret"
+GREEN = {"id": 131, "body": "<!-- spanscore: spanscore -->\nall green", "user": {"type": "Bot", "id": 41898282}}
 
 
 class Api(ThreadingHTTPServer):
     """The comments of one pull request, by the API of GitHub and of GitLab."""
 
     def __init__(self) -> None:
-        self.comments = [{"id": number, "body": "Looks good."} for number in range(1, 131)]
+        self.comments = [
+            {"id": number, "body": "Looks good.", "user": {"type": "User", "id": 5}} for number in range(1, 131)
+        ]
         self.refuses = False
+        self.user: int | None = None
+        """That of the token; a job's token of GitHub has none."""
         super().__init__(("127.0.0.1", 0), _Handler)
 
     @property
@@ -51,18 +56,24 @@ class _Handler(BaseHTTPRequestHandler):
     server: Api
 
     def do_GET(self) -> None:
+        if self.path == "/user":
+            self._answer({"id": self.server.user}, allowed=self.server.user is not None)
+            return
         asked = {name: int(value) for name, (value,) in parse_qs(urlsplit(self.path).query).items()}
         start = (asked["page"] - 1) * asked["per_page"]
         self._answer(self.server.comments[start : start + asked["per_page"]])
 
     def do_POST(self) -> None:
-        self.server.comments.append({"id": len(self.server.comments) + 1, "body": self._body()})
+        author = {"type": "Bot", "id": self.server.user or 41898282}
+        self.server.comments.append({"id": len(self.server.comments) + 1, "body": self._body(), "user": author})
         self._answer(self.server.comments[-1])
 
     def do_PATCH(self) -> None:
         comment = self.server.comments[int(self.path.rpartition("/")[2]) - 1]
-        comment["body"] = self._body()
-        self._answer(comment)
+        body, is_allowed = self._body(), comment["user"]["type"] == "Bot"
+        if is_allowed:
+            comment["body"] = body
+        self._answer(comment, allowed=is_allowed)
 
     def do_PUT(self) -> None:
         self.do_PATCH()
@@ -73,8 +84,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _body(self) -> str:
         return str(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["body"])
 
-    def _answer(self, value: Any) -> None:
-        allowed = TOKEN in {self.headers["PRIVATE-TOKEN"], str(self.headers["Authorization"]).removeprefix("Bearer ")}
+    def _answer(self, value: Any, *, allowed: bool = True) -> None:
+        allowed &= TOKEN in {self.headers["PRIVATE-TOKEN"], str(self.headers["Authorization"]).removeprefix("Bearer ")}
         self.send_response(200 if allowed and not self.server.refuses else 403)
         self.end_headers()
         self.wfile.write(json.dumps(value if allowed else {"message": "not accessible"}).encode())
@@ -100,6 +111,7 @@ class Runner:
         self.temporary.mkdir()
         self.uploaded: list[dict[str, str]] = []
         self.said = ""
+        self._installs = False
         self._values = {"github.token": TOKEN, "github.event.pull_request.number": "7" if api else ""}
         self._env = {
             "GITHUB_ACTION_PATH": str(ROOT),
@@ -127,10 +139,9 @@ class Runner:
             program = self.temporary / "spanscore" / "bin" / "spanscore"
             program.write_text(f'#!/bin/sh\nexec {sys.executable} -m spanscore "$@"\n', encoding="utf-8")
             program.chmod(0o755)
+        self._installs = install
         failed = 0
         for step in ACTION["runs"]["steps"]:
-            if "venv" in step.get("run", "") and not install:
-                continue
             condition = step.get("if", "")
             if (failed and "cancelled()" not in condition) or not self._holds(condition):
                 continue
@@ -144,6 +155,8 @@ class Runner:
         output = Path(self._env["GITHUB_OUTPUT"])
         output.write_text("", encoding="utf-8")
         env = {name: self._filled(value) for name, value in step.get("env", {}).items()}
+        if not self._installs:
+            env.pop("PREPARE", None)
         assert step["shell"] == "bash"
         done = bash(step["run"], self.directory, {**self._env, **env})
         self.said += done.stdout + done.stderr
@@ -255,7 +268,7 @@ def test_a_token_that_may_not_write_is_a_warning(versions: Path, api: Api) -> No
 )
 def test_what_was_not_scored_is_no_green_comment(versions: Path, api: Api, inputs: dict[str, str], said: str) -> None:
     """The job fails, and the reason replaces the comment of an earlier run."""
-    api.comments.append({"id": 131, "body": "<!-- spanscore: spanscore -->\nall green"})
+    api.comments.append(dict(GREEN))
     runner = Runner(versions, api)
 
     assert 0 != runner.run(config="spanscore.yaml", **inputs)
@@ -307,35 +320,94 @@ def test_a_job_from_the_installation_on(tmp_path: Path, api: Api) -> None:
     assert "<!-- spanscore diff -->" in api.ours[0]["body"]
 
 
-def gitlabs(versions: Path, api: Api) -> subprocess.CompletedProcess[str]:
-    """Run the job of GitLab from where both versions are recorded."""
-    (versions / "spanscore").symlink_to(ROOT)
+SENT = "python -m spanscore send {file} --endpoint $OTEL_EXPORTER_OTLP_ENDPOINT --fresh-ids"
+
+
+@pytest.mark.processes
+def test_a_command_that_fails_is_scored_as_far_as_it_came(versions: Path, api: Api) -> None:
+    """The recorded runs may show the reason; the job fails although all of them passed, and the comment says why."""
+    runner = Runner(versions, api)
+
+    assert 1 == runner.run(command=SENT.format(file="base.jsonl") + "\nexit 3", config="spanscore.yaml"), runner.said
+    assert "::error::The command failed (status 3)." in runner.said
+    assert "\n\N{LARGE RED CIRCLE} The command failed (status 3)." in api.ours[0]["body"]
+    assert "20 runs" in api.ours[0]["body"]
+
+
+@pytest.mark.processes
+def test_an_installation_that_fails_replaces_the_comment(tmp_path: Path, api: Api) -> None:
+    """A comment of before would still be green."""
+    api.comments.append(dict(GREEN))
+    runner = Runner(tmp_path, api)
+    (runner.temporary / "spanscore").write_text("in the way of the environment", encoding="utf-8")
+
+    assert 2 == runner.run(install=True, recordings="base.jsonl", config="spanscore.yaml"), runner.said
+    assert [131] == [each["id"] for each in api.ours]
+    assert "nothing was scored\n\nThe preparation failed (status 1): python3 -m venv" in api.ours[0]["body"]
+    assert "The preparation failed" in runner.summary
+
+
+def gitlabs(versions: Path, api: Api, base_command: str) -> subprocess.CompletedProcess[str]:
+    """Run the job of GitLab after its clone of spanscore; pip installs nothing."""
     project = versions / "project"
-    if not project.exists():
-        project.mkdir()
-        shutil.copy(versions / "base.jsonl", project)
-        shutil.copy(versions / "new.jsonl", project / "runs.jsonl")
-        shutil.copy(versions / "spanscore.yaml", project)
+    project.mkdir()
+    (versions / "spanscore").symlink_to(ROOT)
+    shutil.copy(versions / "spanscore.yaml", project)
+    git = "git -c user.name=test -c user.email=test@localhost -c commit.gpgsign=false"
+    for file in ("base.jsonl", "new.jsonl"):
+        command = base_command if file == "base.jsonl" else SENT
+        (project / "cases.py").write_text(
+            f"import os\nos.execlp('sh', 'sh', '-c', {command.format(file=versions / file)!r})"
+        )
+        made = bash(f"git init --quiet; git add --all; {git} commit --quiet --message {file}", project, {})
+        assert 0 == made.returncode, made
+    (versions / "bin").mkdir()
+    (versions / "bin" / "pip").write_text("#!/bin/sh\n")
+    (versions / "bin" / "pip").chmod(0o755)
+    env = {
+        "CI_API_V4_URL": api.address,
+        "CI_JOB_URL": "https://gitlab/job/1",
+        "CI_MERGE_REQUEST_DIFF_BASE_SHA": "HEAD~1",
+        "CI_MERGE_REQUEST_IID": "7",
+        "CI_PROJECT_DIR": str(project),
+        "CI_PROJECT_ID": "5",
+        "COMMENT_TOKEN": TOKEN,
+        "PATH": os.pathsep.join([str(versions / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "work": str(versions),
+    }
     lines = GITLAB["script"]
-    env = {"CI_API_V4_URL": api.address, "COMMENT_TOKEN": TOKEN, "CI_PROJECT_ID": "5", "CI_MERGE_REQUEST_IID": "7"}
-    env["work"] = str(versions)
-    return bash("\n".join(lines[lines.index("scored=0") :]), project, env)
+    assert lines[1].startswith("git clone")
+    return bash("\n".join(lines[2:]), project, env)
 
 
 @pytest.mark.processes
 def test_gitlabs_job_writes_one_note(versions: Path, api: Api) -> None:
     """And fails as the runs do."""
-    ended = gitlabs(versions, api)
+    api.user = 41898282
+    api.comments.append(dict(GREEN))
+    ended = gitlabs(versions, api, SENT)
 
     assert 1 == ended.returncode, ended
-    assert ["<!-- spanscore -->"] == [each["body"].partition("\n")[0] for each in api.ours]
+    assert [131] == [each["id"] for each in api.ours], ended
+    assert "<!-- spanscore diff -->\n### \N{LARGE RED CIRCLE}" in api.ours[0]["body"]
+    assert "[The job](https://gitlab/job/1)" in api.ours[0]["body"]
     for name in (*GITLAB["artifacts"]["paths"], GITLAB["artifacts"]["reports"]["junit"]):
         assert (versions / "project" / name).exists()
 
 
+@pytest.mark.processes
+def test_gitlabs_job_says_that_the_base_was_not_run(versions: Path, api: Api) -> None:
+    """As in the merge request that brings the cases."""
+    ended = gitlabs(versions, api, "exit 2")
+
+    assert 1 == ended.returncode, ended
+    assert "Not compared: in" in api.ours[0]["body"]
+    assert "<!-- spanscore score -->" in api.ours[0]["body"]
+
+
 @pytest.mark.parametrize("line", GITLAB["script"])
 def test_gitlabs_lines_are_read_by_a_shell(line: str, tmp_path: Path) -> None:
-    """Those that install and record are not run by the test above."""
+    """The one that clones is not run by the tests above."""
     assert 0 == bash(f"bash -n <<'LINE'\n{line}\nLINE", tmp_path, {}).returncode
 
 
@@ -348,6 +420,19 @@ def test_a_comment_outside_a_job(tmp_path: Path, missing: str) -> None:
 
     assert 2 == ended.returncode
     assert f"the variable {missing} is not set" in ended.stderr
+
+
+@pytest.mark.parametrize("user", [None, 5])
+def test_only_our_own_comment_is_replaced(tmp_path: Path, api: Api, user: int | None) -> None:
+    """A person's comment that begins with the same line stays, also if it is by the user of the token and locked."""
+    api.user = user
+    api.comments.append({**GREEN, "user": {"type": "User", "id": 5}})
+    (tmp_path / "text").write_text(f"{GREEN['body']}, no longer".replace("green", "red"))
+    env = {"COMMENT_TOKEN": TOKEN, "GITHUB_API_URL": api.address, "NUMBER": "7", "GITHUB_REPOSITORY": "o/a"}
+    ended = bash(f"python3 {ROOT}/deploy/ci/comment.py text", tmp_path, env)
+
+    assert (0, "comment 132 was written\n") == (ended.returncode, ended.stdout), ended
+    assert ["all green", "all red, no longer"] == [each["body"].splitlines()[1] for each in api.ours]
 
 
 def test_a_long_comment_is_cut_at_a_line(tmp_path: Path, api: Api) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -215,6 +217,12 @@ def test_helm_finds_nothing_to_complain_about() -> None:
         ("config.storage.directory=/data", "must be below /var/lib/spanscore/"),
         ("autoscaling.enabled=true", "autoscaling needs config.receivers.kafka"),
         ("autoscaling.maxReplicas=1", "autoscaling.minReplicas is above"),
+        ("storage.size=512Mi", "storage.size is 512Mi, less than config.storage.max_size, which is 1GiB"),
+        ("storage.size=large", "large is not a size such as 512Mi"),
+        (
+            "config.receivers.otlp.protocols.grpc.tls.cert_file=/tls.crt",
+            "tls, too, to {insecure: false, server_name_override: mine-spanscore, ca_file: FILE}",
+        ),
     ],
 )
 def test_wrong_values_are_refused(option: str, said: str) -> None:
@@ -239,7 +247,8 @@ def test_its_version_is_that_of_spanscore() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
     base = yaml.safe_load((DEPLOY / "kubernetes/base/kustomization.yaml").read_text(encoding="utf-8"))
 
-    assert {__version__} == {base["images"][0]["newTag"], chart["version"], chart["appVersion"]}
+    assert {__version__} == {base["images"][0]["newTag"], chart["appVersion"]}
+    assert chart["version"] == re.sub("(?=[abr])", "-", __version__, count=1)  # semantic
 
 
 @pytest.mark.programs
@@ -257,3 +266,59 @@ def test_ports_and_brokers_are_said_once() -> None:
 
     assert "5317" == port["loadbalancing"]["resolver"]["dns"]["port"]
     assert ["one:1", "two:2"] == kafka["kafka"]["brokers"]
+
+
+def containers(manifests: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the containers by their name."""
+    pods = [each["spec"]["template"]["spec"] for each in manifests if "template" in each.get("spec", {})]
+    return {each["name"]: each for pod in pods for each in pod["containers"]}
+
+
+@pytest.mark.programs
+@pytest.mark.parametrize("section", ["Kafka with SASL", "TLS between the Collector and spanscore"])
+def test_values_of_the_readme(section: str, tmp_path: Path) -> None:
+    """Both programs get what they name, and Kubernetes knows the fields."""
+    text = (CHART / "README.md").read_text(encoding="utf-8").partition(f"## {section}\n")[2]
+    (tmp_path / "values.yaml").write_text(text.partition("```yaml\n")[2].partition("```")[0], encoding="utf-8")
+    form = FORMS["kafka"] if "Kafka" in section else ()
+    made = rendered(CHART, *form, "--values", str(tmp_path / "values.yaml"))
+    for manifest in made:
+        check(manifest)
+    both = containers(made)
+
+    for name in ("spanscore", "collector"):
+        mounted = {each["mountPath"] for each in both[name]["volumeMounts"]}
+        variables = {each["name"] for each in both[name].get("env", ())}
+        assert ("KAFKA_PASSWORD" in variables) == ("Kafka" in section)
+        assert ("/etc/spanscore-tls" in mounted) == ("TLS" in section)
+    if "TLS" in section:
+        (service,) = (
+            each for each in made if (each["kind"], each["metadata"]["name"]) == ("Service", "mine-spanscore")
+        )
+        assert ["otlp-grpc", "metrics"] == [each["name"] for each in service["spec"]["ports"]]
+        assert not any("appProtocol" in each for each in service["spec"]["ports"])
+
+
+@pytest.mark.programs
+@pytest.mark.parametrize(("limit", "wanted"), [("512Mi", "400MiB"), ("2Gi", "1600MiB"), ("1.5e+09", "1117MiB")])
+def test_the_collectors_memory_follows_its_limit(limit: str, wanted: str) -> None:
+    """Each notation of a quantity."""
+    variables = containers(rendered(CHART, "--set", f"collector.resources.limits.memory={limit}"))["collector"]["env"]
+    assert {"name": "GOMEMLIMIT", "value": wanted} in variables
+
+
+@pytest.mark.programs
+def test_the_check_of_the_readme(tmp_path: Path) -> None:
+    """Its command takes the configuration out of the ConfigMap."""
+    text = (CHART / "README.md").read_text(encoding="utf-8")
+    (block,) = (each.partition("```")[0] for each in text.split("```sh\n") if "spanscore check" in each)
+    (tmp_path / "my-values.yaml").write_text("config: {evaluators: {refunds: {type: tool_polic}}}\n", encoding="utf-8")
+    (tmp_path / "deploy").symlink_to(DEPLOY)
+    helm("version")
+    command = block.replace("spanscore check", f"{sys.executable} -m spanscore check")
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
+
+    assert 2 == done.returncode
+    assert "evaluators.refunds.type: there is no evaluator 'tool_polic'; did you mean 'tool_policy'?" in done.stderr

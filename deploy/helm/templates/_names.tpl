@@ -60,6 +60,27 @@ app.kubernetes.io/component: {{ . }}
 {{ index (include "spanscore.receiving" .Values.config | fromJson) "otlp-grpc" }}
 {{- end }}
 
+{{- /* Bytes of a quantity of Kubernetes, such as 2Gi, or of a size of spanscore, such as 1GiB. */ -}}
+{{- define "spanscore.bytes" -}}
+{{- $units := dict "" 1 "k" 1e3 "K" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 -}}
+{{- $unit := regexFind "[a-zA-Z]*$" (toString .) | trimSuffix "B" -}}
+{{- if not (hasKey $units $unit) }}{{ fail (printf "%v is not a size such as 512Mi" .) }}{{ end -}}
+{{- mulf (regexFind "^[0-9.]+([eE][+]?[0-9]+)?" (toString .) | float64) (get $units $unit) | int64 -}}
+{{- end }}
+
+{{- /* Fails if a volume is smaller than the storage in it. Takes a list: both keys, the configuration, the volume. */ -}}
+{{- define "spanscore.fits" -}}
+{{- $most := dig "storage" "max_size" "1GiB" (index . 2) -}}
+{{- if and (regexMatch "^[0-9]" $most) (lt (include "spanscore.bytes" (index . 3) | int64) (include "spanscore.bytes" $most | int64)) -}}
+{{- fail (printf "%s is %v, less than %s, which is %s: the volume would be full before spans are refused" (index . 1) (index . 3) (index . 0) $most) -}}
+{{- end -}}
+{{- end }}
+
+{{- /* Whether spanscore takes gRPC with TLS: not empty if so. */ -}}
+{{- define "spanscore.tls" -}}
+{{- if dig "receivers" "otlp" "protocols" "grpc" "tls" false .Values.config }}true{{ end -}}
+{{- end }}
+
 {{- define "spanscore.noRights" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true

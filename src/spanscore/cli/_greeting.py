@@ -38,6 +38,7 @@ def greeting(addresses: Mapping[str, Sequence[Address]], config: Config, decoder
         "metrics": pages and f"{pages}/metrics",
         "decoder": (http or grpc) and decoder,
         "storage": stores and f"{config.storage.directory or default_directory(os.environ)}{unmasked}",
+        "monitors": ", ".join(config.monitors),
         "keep": config.keep and _keep(config.keep),
     }
     lines = [f"spanscore {__version__} is ready"]

@@ -65,7 +65,9 @@ def _check(arguments: argparse.Namespace) -> int:
     count = len(config.evaluators)
     named = ", ".join(f"{printable(each.name)} ({each.type})" for each in config.evaluators[:_EVALUATORS_SHOWN])
     more = f" and {count - _EVALUATORS_SHOWN} more" if count > _EVALUATORS_SHOWN else ""
-    print(f"{arguments.config}: valid, {plural(count, 'evaluator')}: {named}{more}{_monitors(config)}")
+    print(
+        f"{arguments.config}: valid, {plural(count, 'evaluator')}: {named}{more}{_monitors(config)}{_outputs(config)}"
+    )
     return OK
 
 
@@ -73,6 +75,11 @@ def _monitors(config: Config) -> str:
     names = list(map(printable, config.monitors))
     more = f" and {len(names) - _EVALUATORS_SHOWN} more" if len(names) > _EVALUATORS_SHOWN else ""
     return f", {plural(len(names), 'monitor')}: {', '.join(names[:_EVALUATORS_SHOWN])}{more}" if names else ""
+
+
+def _outputs(config: Config) -> str:
+    keep = f", keep: {config.keep.mode}" if config.keep else ""
+    return f"{keep}, exporters: {', '.join(map(printable, config.exporters))}" if config.exporters else keep
 
 
 def _refused(config: Config) -> Iterator[str]:

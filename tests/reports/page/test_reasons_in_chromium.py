@@ -331,6 +331,7 @@ def test_a_conversation_is_not_its_last_turn(opened: Opened) -> None:
     turns = tuple(TurnOutline(trace_id=bytes([n]) * 16, tool_calls=calls) for n, calls in ((1, 1), (2, 3)))
     talk = replace(report_of(1, *EXPECTED, "delete_order"), conversation=ConversationOutline(turns=turns))
     page, _ = opened([turn, talk], ["turn", "talk"])
+    assert "1 run and 1 conversation" == page.locator("#count").inner_text()
     page.get_by_role("button", name="show one").click()
 
     assert ["talk"] == open_names(page)

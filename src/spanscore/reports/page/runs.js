@@ -48,7 +48,9 @@ function showRuns() {
   view.page = Math.min(view.page, pages - 1);
   const shown = found.slice(view.page * PAGE, (view.page + 1) * PAGE);
   fill("rows", shown.flatMap(rowsFor));
-  say("count", found.length === runs.length ? `${plural(runs.length, "run")}` : `${counted(found.length)} of ${plural(runs.length, "run")}`);
+  const conversations = runs.filter((run) => run.turns).length;
+  const all = plural(runs.length - conversations, "run") + (conversations ? ` and ${plural(conversations, "conversation")}` : "");
+  say("count", found.length === runs.length ? all : `${counted(found.length)} of ${all}`);
   showPager(pages, found.length);
   for (const head of document.querySelectorAll(".runs [data-sort]")) {
     const sorted = head.dataset.sort !== view.sort ? "none" : view.descending ? "descending" : "ascending";
