@@ -85,8 +85,8 @@ def front_page(text: str, known: Mapping[str, Mapping[str, str]]) -> str:
         return text
     (large, sent), (large_fast, sent_fast) = speeds
     said = (
-        f"**Speed**: with [four evaluators, storage and forwarding](bench/shipped.yaml), one core scores {sent} spans a "
-        f"second over HTTP as SDKs of agents send them, 6 spans a request, and {large} in requests of 512 spans, or "
+        f"**Speed**: with [four evaluators, storage and forwarding](bench/shipped.yaml), one core scores {sent} spans "
+        f"a second over HTTP as SDKs of agents send them, 6 spans a request, and {large} in requests of 512 spans, or "
         f"{sent_fast} and {large_fast} with [the compiled decoder](fast/README.md);"
     )
     return _SPEED.sub(lambda found: textwrap.fill(said + found[1], 120, break_on_hyphens=False), text)

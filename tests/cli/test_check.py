@@ -77,7 +77,8 @@ def test_monitors_keep_and_exporters_are_named(tmp_path: Path, capsys: pytest.Ca
     path = tmp_path / "watching.yaml"
     one = "{of: {verdict: fail}, at_most: 5%, one_false_alarm_per: 30d}"
     path.write_text(
-        f"monitors: {{quick: {one}, slow: {one}}}\nkeep: {{rules: [{{name: all}}]}}\nexporters: {{console: {{}}, otlp: {{}}}}\n"
+        f"monitors: {{quick: {one}, slow: {one}}}\n"
+        "keep: {rules: [{name: all}]}\nexporters: {console: {}, otlp: {}}\n"
     )
     assert 0 == main(["check", str(path)])
     told = capsys.readouterr().out
