@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import given
@@ -16,7 +16,8 @@ from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
 from spanscore.in_process.drops import Drops
 from spanscore.in_process.runtime import QUEUE_BYTES, Runtime
-from spanscore.model import Trace
+from spanscore.model import Trace, Trajectory
+from spanscore.otlp.slices import Steps
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.pipeline import Pipeline, Scoring
 from spanscore.trajectories.reader import DialectReader
@@ -31,11 +32,12 @@ class Blocking(Pipeline):
         self.released = threading.Event()
         self.spans = 0
 
-    def begin(self, trace: Trace) -> Scoring:
+    def begin(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> Steps[Scoring]:
         """Hang."""
         self.entered.set()
         self.released.wait(DEADLINE_S)
         self.spans += len(trace.spans)
+        yield from ()
         return Scoring(trace, ())
 
 
@@ -185,10 +187,10 @@ class Keeping(Blocking):
         super().__init__()
         self.refused: dict[int, tuple[int, int]] = {}
 
-    def begin(self, trace: Trace) -> Scoring:
+    def begin(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> Steps[Scoring]:
         """Keep it, and hang."""
         self.refused[trace.trace_id[-1]] = trace.refused, trace.dropped
-        return super().begin(trace)
+        return (yield from super().begin(trace, wanted))
 
 
 def test_a_run_knows_that_spans_of_it_were_dropped(caplog: pytest.LogCaptureFixture) -> None:

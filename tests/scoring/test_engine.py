@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 
 import pytest
@@ -14,6 +15,7 @@ from spanscore.collect.table import TraceTable
 from spanscore.contracts import Markers, ModelReading, Precedence, Reading
 from spanscore.model import Evaluation, Failed, Outcome, Report, Score, Skipped, Span, Trace, Trajectory, refused_span
 from spanscore.model.outcomes import MendedBy
+from spanscore.otlp.slices import Steps
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.owner import Listener, Owner
 from spanscore.scoring.pipeline import EvaluatorEntry, Pipeline, Scoring
@@ -62,11 +64,11 @@ class Unreadable(Pipeline):
         super().__init__((), built_in_reader())
         self.error = error
 
-    def begin(self, trace: Trace) -> Scoring:
+    def begin(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> Steps[Scoring]:
         """Raise, or score."""
         if trace.trace_id[-1] % 2 == 0:
             raise self.error
-        return super().begin(trace)
+        return (yield from super().begin(trace, wanted))
 
 
 def trace_of(number: int) -> Span:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
 
 import pytest
@@ -15,7 +15,8 @@ from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
 from spanscore.contracts.instruments.instrument import Instrument
 from spanscore.evaluators.tool_call_trajectory import ToolCallTrajectory
-from spanscore.model import Outcome, Report, Score, Span, Trace
+from spanscore.model import Outcome, Report, Score, Skipped, Span, Trace, Trajectory
+from spanscore.otlp.slices import Steps
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.live_engine import LiveEngine
 from spanscore.scoring.owner import Measure, Owner
@@ -29,9 +30,10 @@ class Keeps(Pipeline):
         super().__init__((), built_in_reader())
         self.traces: asyncio.Queue[Trace] = asyncio.Queue()
 
-    def begin(self, trace: Trace) -> Scoring:
+    def begin(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> Steps[Scoring]:
         """Keep a trace."""
         self.traces.put_nowait(trace)
+        yield from ()
         return Scoring(trace, ())
 
 
@@ -121,10 +123,11 @@ class Slow(Pipeline):
         self.now = 0.0
         self._seen = seen
 
-    def begin(self, trace: Trace) -> Scoring:
+    def begin(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> Steps[Scoring]:
         """Note a trace."""
         self.now += 0.015
         self._seen.append(f"trace {trace.trace_id[-1]} of {len(trace.spans)}")
+        yield from ()
         return Scoring(trace, ())
 
 
@@ -202,6 +205,34 @@ def test_a_flood_that_closes_others_does_not_hold_up_the_loop() -> None:
     asyncio.run(scenario())
     one, two, three, four = (f"trace {number} of 1" for number in range(1, 5))
     assert [one, two, "turn", three, four, "turn", "turn"] == seen  # the last report goes out after a slice is over
+
+
+def test_others_have_their_turn_between_the_evaluations_of_a_trace() -> None:
+    """However long each takes, as of a trace with many or large calls."""
+    seen: list[str] = []
+    pipeline = Slow(seen)
+
+    def entry(name: str) -> EvaluatorEntry:
+        def resolve(_: Trajectory) -> Skipped:
+            pipeline.now += 1.0
+            seen.append(name)
+            return Skipped("slow")
+
+        return EvaluatorEntry(name=name, type="t", resolve=resolve)
+
+    table = TraceTable(TraceSettings(decision_delay_s=0.0), lambda _: True)
+    slow = Pipeline([entry("one"), entry("two"), entry("three")], built_in_reader())
+
+    async def scenario() -> None:
+        live = LiveEngine(lambda _: Engine(table, slow, {}, lambda: pipeline.now), lambda: pipeline.now)
+        live.take([decoded_span(1)], [100])
+        while live.engine.queue.backlog:
+            seen.append("turn")
+            await asyncio.sleep(0)
+        live.stop()
+
+    asyncio.run(scenario())
+    assert ["one", "turn", "two", "turn", "three", "turn"] == seen
 
 
 def test_large_requests_have_no_room_while_much_waits() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import reduce
 from operator import getitem
@@ -104,14 +104,19 @@ def _problem(mistake: Mistake, model: type[BaseModel], root: Node, at: Path) -> 
 
 def without_values(text: str, node: Node) -> str:
     """Take what environment variables hold out of a message about a node."""
+    return taking_out_values(node)(text)
+
+
+def taking_out_values(node: Node) -> Callable[[str], str]:
+    """Return what takes the values that environment variables hold out of messages about a node."""
     names: dict[str, str] = {}
     for each in node.expanded():
         if each.text:
             names[each.text] = str(each.written)[:LONGEST_SHOWN]
             names[repr(each.text)] = shown(each)
     # In one pass, as a reference may hold a default that is the value of another; the longest first.
-    values = "|".join(re.escape(value) for value in sorted(names, key=len, reverse=True))
-    return re.sub(values, lambda found: names[found[0]], text) if values else text
+    values = re.compile("|".join(re.escape(value) for value in sorted(names, key=len, reverse=True)))
+    return (lambda text: values.sub(lambda found: names[found[0]], text)) if names else str
 
 
 def _keys(hint: Any, path: Path) -> set[str]:

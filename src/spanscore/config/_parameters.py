@@ -17,7 +17,7 @@ from pydantic.errors import PydanticUserError
 
 from spanscore.compare.expected import ExpectedCall
 from spanscore.compare.steps.parsing import WrongStepsError
-from spanscore.config._check import check, without_values
+from spanscore.config._check import check, taking_out_values
 from spanscore.config._models import UNSAID, construct, fields_of, given, hints_of, model_of
 from spanscore.config._nodes import Node, Path, Place, Problem, dotted
 from spanscore.config._plain import plain
@@ -79,8 +79,8 @@ class EvaluatorType:
             return cast("Evaluator", construct(self.evaluator, parameters))
         except ValueError as error:
             told = error.mistakes if isinstance(error, WrongStepsError) else [str(error)]
-            named = [node.named_in(each) for each in told]
-            return [Problem(node.find(at).place, (*path, *at), without_values(text, node)) for at, text in named]
+            named, without_values = map(node.named_in, told), taking_out_values(node)
+            return [Problem(node.find(at).place, (*path, *at), without_values(text)) for at, text in named]
 
 
 def build_evaluator(name: str, parameters: Mapping[str, Any]) -> Evaluator:

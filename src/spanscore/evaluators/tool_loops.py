@@ -154,6 +154,8 @@ class ToolLoops(CallEvaluator):
             yield from cycles(symbols, self.cycle.longest, self.cycle.times)
 
     def _is_of_equal_calls(self, loop: Loop, calls: Sequence[ToolCall]) -> bool:
+        if self.similar is None:
+            return True
         arguments = [json_key(without(calls[index].arguments, self._compiled.ignored)) for index in loop.calls]
         return all(len(set(arguments[place :: loop.length])) == 1 for place in range(loop.length))
 

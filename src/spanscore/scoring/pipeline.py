@@ -21,6 +21,7 @@ from spanscore.model import (
     Unit,
 )
 from spanscore.model.outcomes import checked, failure
+from spanscore.otlp.slices import Steps, at_once
 from spanscore.reports.cases import CASE_KEYS, TEST_KEYS
 from spanscore.scoring.conversations.held_conversation import ConversationRevision
 from spanscore.scoring.conversations.turns import Turn, TurnNeeds, decoded_turn, joined_turns
@@ -226,26 +227,22 @@ class Pipeline:
             results=self.tool_content or any(entry.needs_results for entry in entries),
         )
 
-    def begin(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> Scoring:
-        """Run the evaluators that run here, and start the others; on all trajectories, or only the wanted ones."""
-        return Scoring(
-            trace,
-            [
-                (
-                    trajectory,
-                    [
-                        (each, with_doubts(trajectory, partial(self._evaluated, each)))
-                        for each in self.entries
-                        if each.applies_to(trajectory)
-                    ],
-                )
-                for trajectory in trajectories(trace, self.reader, self.unit, model_calls=self._needs_model_calls)
-                if wanted is None or wanted(trajectory)
-            ],
-            tool_content=self.tool_content,
-            unmeasured=self.unmeasured,
-            masks=self.masks,
-        )
+    def begin(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> Steps[Scoring]:
+        """Run the evaluators that run here, and start the others; on all trajectories, or only the wanted ones.
+
+        Reading is one step, and each evaluation.
+        """
+        found: list[tuple[Trajectory, list[_Evaluating]]] = []
+        for trajectory in trajectories(trace, self.reader, self.unit, model_calls=self._needs_model_calls):
+            if wanted is not None and not wanted(trajectory):
+                continue
+            evaluating: list[_Evaluating] = []
+            for each in self.entries:
+                if each.applies_to(trajectory):
+                    yield
+                    evaluating.append((each, with_doubts(trajectory, partial(self._evaluated, each))))
+            found.append((trajectory, evaluating))
+        return Scoring(trace, found, tool_content=self.tool_content, unmeasured=self.unmeasured, masks=self.masks)
 
     def turn(self, trace: Trace, reports: Sequence[Report]) -> Turn | None:
         """Return a trace, of which these are all reports, as a turn of a conversation; None if it is no agent's.
@@ -261,7 +258,7 @@ class Pipeline:
         return Turn(run, start_ns, trace.close_reason)
 
     def begin_conversation(self, revision: ConversationRevision) -> Scoring:
-        """Run the evaluators over conversations on one, as `begin` does on a trace."""
+        """Run the evaluators over conversations on one, and start those that run elsewhere."""
         held = revision.conversation
         joined = joined_turns(map(decoded_turn, revision.turns), continued=held.continued)
         run = joined.trajectory
@@ -284,7 +281,7 @@ class Pipeline:
 
     def run(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> tuple[Report, ...]:
         """Return a report for each trajectory of the trace that is wanted, when every evaluator has answered."""
-        scoring = self.begin(trace, wanted)
+        scoring = at_once(self.begin(trace, wanted))
         while not scoring.is_done:
             scoring.wait(None)
         return scoring.reports()

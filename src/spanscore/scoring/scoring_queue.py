@@ -12,6 +12,7 @@ from spanscore.contracts.instruments.own import EVALUATION_DURATION, SCORE_LATEN
 from spanscore.contracts.instruments.tallies import Tallies
 from spanscore.messages.faults import Faults
 from spanscore.model import Report, Trace
+from spanscore.otlp.slices import Steps
 from spanscore.scoring.conversation_scoring import ConversationScoring
 from spanscore.scoring.conversations.held_conversation import ConversationRevision
 from spanscore.scoring.emission import Emission
@@ -19,6 +20,12 @@ from spanscore.scoring.owner import Clock, Keeps, Owner
 from spanscore.scoring.pipeline import Pipeline, Scoring
 from spanscore.scoring.run_verdicts import with_verdicts
 from spanscore.scoring.unscored import Unscored
+
+
+class _Beginning(NamedTuple):
+    trace: Trace
+    began: float
+    steps: Steps[Scoring]
 
 
 class _UnderWay(NamedTuple):
@@ -31,8 +38,8 @@ class _UnderWay(NamedTuple):
 class ScoringQueue:
     """Scores closed traces and emits their reports, in the order in which they were closed. Never blocks by itself.
 
-    A trace is scored when its turn comes. Its reports are emitted when all of its evaluations are answered, and those
-    of the traces before it are emitted.
+    A trace is scored when its turn comes, in steps, so that others wait for one evaluation at most. Its reports are
+    emitted when all of its evaluations are answered, and those of the traces before it are emitted.
 
     Args:
         pipeline: scores traces; may be replaced later.
@@ -74,6 +81,8 @@ class ScoringQueue:
         self._faults: Final = faults
         self._keep: Final = keep
         self._closed: Final[deque[Trace]] = deque()
+        self._beginning: _Beginning | None = None
+        """The trace whose evaluations are being begun."""
         self._under_way: Final[deque[_UnderWay]] = deque()
 
     @property
@@ -83,7 +92,8 @@ class ScoringQueue:
 
     def not_begun(self) -> list[bytes]:
         """Return the closed traces that are not scored yet."""
-        return [trace.trace_id for trace in self._closed]
+        beginning = () if self._beginning is None else (self._beginning.trace,)
+        return [trace.trace_id for trace in (*beginning, *self._closed)]
 
     def put(self, traces: Iterable[Trace]) -> None:
         """Take in the traces that the table has closed."""
@@ -105,10 +115,10 @@ class ScoringQueue:
                 self._begin(_UnderWay(scoring, self._clock(), revision))
 
     def step(self) -> bool:
-        """Emit the reports of a trace, or score one; False if there is nothing to do."""
+        """Emit the reports of a trace, or do the next step of scoring one; False if there is nothing to do."""
         if self._under_way and self._under_way[0].scoring.is_done:
             self._emit_next()
-        elif self._closed:
+        elif self._is_left:
             self._begin_next()
         else:
             return False
@@ -117,7 +127,7 @@ class ScoringQueue:
     def score(self, until: float) -> tuple[Report, ...]:
         """Score closed traces until the time `until`, and return the reports that were emitted."""
         reports = [*self.settle()]
-        while self._closed and self._clock() < until:
+        while self._is_left and self._clock() < until:
             self._begin_next()
             reports += self.settle()
         return tuple(reports)
@@ -152,22 +162,32 @@ class ScoringQueue:
         if not self.waiting[trace.trace_id]:
             del self.waiting[trace.trace_id]
 
+    @property
+    def _is_left(self) -> bool:
+        return self._beginning is not None or bool(self._closed)
+
     def _begin_next(self) -> None:
-        trace = self._closed.popleft()
-        began = self._clock()
+        if self._beginning is None:
+            self._beginning = _Beginning(trace := self._closed.popleft(), self._clock(), self.pipeline.begin(trace))
+        trace, began, steps = self._beginning
         try:
-            scoring = self.pipeline.begin(trace)
+            next(steps)
+        except StopIteration as done:
+            self._beginning = None
+            self._begun(trace, done.value, began)
         except BaseException as error:  # noqa: BLE001 - a fault in one trace must not cost another
+            self._beginning = None
             self._wait_no_more(trace)
             self._faults.contain(error, "a trace could not be scored")
             self._tallies.evaluation_errors["", type(error).__name__] += 1
             if self._keep is not None:
                 self._keep.decide(trace, None)
             self._owner.listener.scored(trace)
-            return
         finally:
             if self.pipeline.reader.failures:
                 self.unscored.note_failures(self.pipeline.reader)
+
+    def _begun(self, trace: Trace, scoring: Scoring, began: float) -> None:
         if scoring.is_paused:
             self._table.hold(trace)
             self._note_given_up()
