@@ -171,7 +171,7 @@ _REQUESTS_REFUSED: Final[Mapping[str, str]] = {
     Busy.REQUESTS: "too many requests came at once",
     Busy.MEMORY: "requests hold too much memory",
     Busy.STORAGE: "it could not be stored",
-    Busy.DOWNSTREAM: "it could not be sent on: the queue to the next receiver is full",
+    Busy.DOWNSTREAM: "the queue to the next receiver is full, or with `storage` or Kafka half full of events",
     Busy.FAULT: "an unexpected error in spanscore",
 }
 _EXPORT_FAILURES: Final[Mapping[str, str]] = {

@@ -6,12 +6,15 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
+from typing import cast
 
 import pytest
 
 from one_trace import paused_runs
+from otlp_capture import InMemory
 from receivers.otlp_requests import request_of, simple_span, span_id, to_json
-from serving import DEADLINE_S, Running, eventually, serving
+from serving import DEADLINE_S, Reports, Running, eventually, serving
+from spanscore.emitters.otlp.otlp_logs import OtlpLogs
 from spanscore.errors import ConfigError
 
 pytest.importorskip("confluent_kafka", reason="needs the package confluent-kafka: pip install --group test")
@@ -135,6 +138,24 @@ def test_records_that_cannot_be_used_are_put_aside(brokers: Cluster, caplog: pyt
     ]
     assert expected == [(message.value(), dict(message.headers() or ())) for message in brokers.read("aside")]
     assert "canary" not in caplog.text
+
+
+def test_records_wait_until_their_events_can_be_sent(brokers: Cluster) -> None:
+    """While the receiver of events takes none, no more records are taken than its queue has room for."""
+    client = InMemory()
+    client.hold()
+    events = OtlpLogs(client, capacity=10)
+    topic = "held_up"
+    send(brokers, *range(1, 6), topic=topic)
+    with serving(configuration(brokers.brokers, "held", f", topic: {topic}"), cast("Reports", events)) as running:
+        eventually(lambda: events.outbox.size == 5)
+        send(brokers, *range(6, 16), topic=topic)
+        with serving(configuration(brokers.brokers, "not_held", f", topic: {topic}")) as other:
+            other.reports.wait_for(15)  # it joins later, so the first has read them too
+        assert (503, 5) == (running.readiness()[0], events.outbox.size)
+        client.go_on()
+        eventually(lambda: events.progress == (15, 15))
+    assert {} == events.outbox.failures
 
 
 def test_without_a_broker_it_is_not_ready() -> None:

@@ -219,6 +219,36 @@ def test_a_replay_that_is_given_up_half_way_is_begun_anew(tmp_path: Path) -> Non
         assert (2, 3) == asyncio.run(scenario())
 
 
+class Full(Onward):
+    """Has no room until it was asked twice."""
+
+    asked = 0
+
+    def has_room(self, size: int) -> bool:
+        """Return whether there is room."""
+        self.asked += 1
+        return self.asked > 2
+
+    def take(self, request: bytes) -> None:
+        """Take a request, for which there is room."""
+        assert self.asked > 2
+        super().take(request)
+
+
+def test_a_replay_waits_for_the_next_receiver(tmp_path: Path) -> None:
+    """What does not fit into its queue is not dropped."""
+
+    async def scenario() -> tuple[int, int]:
+        onward = Full()
+        stored = Stored(configuration(tmp_path, "traces: {trace_timeout: 1h}"), spans_onward=onward)
+        await stored.durability.replay(stored.intake)
+        await stored.end()
+        return onward.asked, stored.engine.counts().received
+
+    with killed(tmp_path, configuration(tmp_path, "traces: {trace_timeout: 1h}"), (CHILD, PROTOBUF)):
+        assert (3, 1) == asyncio.run(scenario())
+
+
 class Noting:
     """Sends on what is received, and notes when it was last asked to."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from bisect import bisect_left
 from collections import Counter
@@ -35,6 +36,7 @@ EVERYTHING: Final = Wanted()
 _AT_ONCE: Final = ((2**14, 4), (2**17, 2), (2**20, 1), (math.inf, 1))
 """Up to so many bytes: so many requests are decoded at a time. A large one takes many times its size meanwhile."""
 _LARGEST: Final = [largest for largest, _ in _AT_ONCE]
+_NO_ROOM_S: Final = 0.2
 _USUAL_SPAN: Final = 256
 """Bytes. What a span takes about, as senders write it."""
 
@@ -212,6 +214,7 @@ class Intake:
     ) -> tuple[list[Span], list[int], int]:
         """Return the spans, wanted by their trace ids, of a request taken before a restart, and send them on again.
 
+        Waits until they can be sent on: the storage may hold more than the queue to the next receiver.
         Logs are not sent on again, because records that no dialect reads are not stored.
 
         Raises:
@@ -228,6 +231,8 @@ class Intake:
         accepted = [span for span in spans if span.kind != REFUSED]
         if accepted and self._spans_onward is not None and encoding is not Encoding.LOGS:
             accepting = accepting_only_from_json if encoding is Encoding.JSON else accepting_only
+            while not self._spans_onward.has_room(len(body)):  # noqa: ASYNC110 - its queue has no event of the loop
+                await asyncio.sleep(_NO_ROOM_S)
             self._spans_onward.take(await in_slices(accepting(body, accepted)))
         return spans, [size for _, size in wanted], sum(sizes)
 
