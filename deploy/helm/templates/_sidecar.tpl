@@ -37,7 +37,7 @@ For the pod of an agent in a chart that has this one as a dependency, with `span
 {{- end }}
 
 {{- define "spanscore.sidecar.volumes" -}}
-{{- include "spanscore.fits" (list "sidecar.config.storage.max_size" "sidecar.storageSize" .Values.sidecar.config .Values.sidecar.storageSize) }}
+{{- include "spanscore.fits" (list "sidecar.config.storage.max_size" "sidecar.storageSize" .Values.sidecar.config .Values.sidecar.storageSize) -}}
 - name: spanscore-config
   configMap: {name: {{ include "spanscore.fullname" . }}-config}
 # The volume lives as long as the pod: a restarted container finds its spans, a moved pod does not.
