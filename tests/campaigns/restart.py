@@ -194,10 +194,12 @@ class Clients:
             before: float | None = None
             for step in run.steps:
                 time.sleep(step.after_s)
+                first = time.monotonic()
                 began = self._send(door, step)
                 now = time.monotonic()
                 ready_at = self.ready_at[bisect_right(self.ready_at, began) - 1]  # of the receiver that took it
-                if before is not None and step.after_s <= _LONGEST_GAP_S and now - max(before, ready_at) > SLOW_S:
+                late_s = 0.0 if before is None else max(first - before, now - max(before, ready_at))
+                if late_s > SLOW_S and step.after_s <= _LONGEST_GAP_S:
                     self.slow.add(run.trace_id)
                 before = began
                 if chance.random() < _SENT_TWICE:

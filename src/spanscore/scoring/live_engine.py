@@ -140,6 +140,7 @@ class LiveEngine:
 
     def rest(self) -> None:
         """Do nothing by itself until `wake`."""
+        self._note_stall()
         self._rests = True
 
     def wake(self) -> None:
