@@ -2,7 +2,8 @@
 
 Limits are in CPU-seconds. These depend little on what else a machine does, but much on how fast it is: some take twice
 as many. So a small piece of work is measured now and then during the run, and all figures are those of a machine that
-takes `SAMPLE_S` for it. With `--cpu-limit` a run that takes more than its limit fails.
+takes `SAMPLE_S` for it. A faster machine is taken for such a one: it need not be faster by as much in all other work.
+With `--cpu-limit` a run that takes more than its limit fails.
 """
 
 from __future__ import annotations
@@ -93,8 +94,7 @@ class CpuSeconds:
 
     @property
     def _slowness(self) -> float:
-        # While a timer of CPU time runs, the clock moves in steps of milliseconds: a sample may seem to take none.
-        return statistics.median(self._samples) / SAMPLE_S or 1.0
+        return max(1.0, statistics.median(self._samples) / SAMPLE_S)
 
 
 def sample() -> float:

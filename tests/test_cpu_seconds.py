@@ -63,3 +63,14 @@ def test_a_slow_machine_is_not_a_costly_run(monkeypatch: pytest.MonkeyPatch, pyt
     monkeypatch.setattr(cpu_seconds, "sample", lambda: 2 * cpu_seconds.SAMPLE_S)
 
     assert cpu_seconds.CpuSeconds(pytestconfig).used_s == pytest.approx(usual / 2, rel=0.1)
+
+
+def test_a_fast_machine_costs_no_more_than_it_takes(
+    monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
+) -> None:
+    """A machine that is fast in the sample may be less so in the tests."""
+    monkeypatch.setattr(cpu_seconds, "sample", lambda: cpu_seconds.SAMPLE_S)
+    usual = cpu_seconds.CpuSeconds(pytestconfig).used_s
+    monkeypatch.setattr(cpu_seconds, "sample", lambda: cpu_seconds.SAMPLE_S / 2)
+
+    assert cpu_seconds.CpuSeconds(pytestconfig).used_s == pytest.approx(usual, rel=0.1)

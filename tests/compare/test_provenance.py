@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spanscore.compare.effort import TooMuchWorkError
+from spanscore.compare.effort import Effort, TooMuchWorkError
 from spanscore.compare.provenance import Sources, leaves, texts
 
 WORDS = st.lists(st.sampled_from(["ab", "abcd", "ABCD", "b c", "12", "1,2"]), max_size=3)
@@ -17,7 +17,7 @@ WORDS = st.lists(st.sampled_from(["ab", "abcd", "ABCD", "b c", "12", "1,2"]), ma
 def test_leaves_are_the_texts_and_numbers_in_order_with_their_paths() -> None:
     """Booleans, null, blank texts and numbers too long to be written are none."""
     value = {"a": [1, {"b": "x"}], "c": True, "d": None, "e": " ", "f": 2.5, "g": 1 << 5_000}
-    assert list(leaves(value)) == [(("a", 0), 1), (("a", 1, "b"), "x"), (("f",), 2.5)]
+    assert list(leaves(value, Effort())) == [(("a", 0), 1), (("a", 1, "b"), "x"), (("f",), 2.5)]
 
 
 SAID = "Refund order R-1 of November 3, 2026, to Anna Müller: 1,234.50 EUR, please. "
@@ -168,7 +168,7 @@ def test_numbers_of_another_type_are_other_values() -> None:
 @pytest.mark.parametrize("many", [[0] * (100_000 + 5), {str(number): "x" for number in range(100_000 + 5)}])
 def test_so_many_leaves_are_looked_at(many: Any) -> None:
     """Of a longer value the beginning; the value itself is looked at first."""
-    assert 100_000 - 1 == sum(1 for _ in leaves(many))
+    assert 100_000 - 1 == sum(1 for _ in leaves(many, Effort()))
     named = len(many) if isinstance(many, dict) else 0
     assert named + 100_000 - 1 == sum(1 for _ in texts(many))
 
@@ -176,7 +176,7 @@ def test_so_many_leaves_are_looked_at(many: Any) -> None:
 @pytest.mark.parametrize(("bits", "is_number"), [(1_024, True), (1_025, False)])
 def test_long_integers(bits: int, is_number: bool) -> None:  # noqa: FBT001
     """A number that nobody writes out is none."""
-    assert is_number == bool(list(leaves((1 << bits) - 1))) == bool(list(texts((1 << bits) - 1)))
+    assert is_number == bool(list(leaves((1 << bits) - 1, Effort()))) == bool(list(texts((1 << bits) - 1)))
 
 
 def test_texts_hold_keys_too() -> None:
