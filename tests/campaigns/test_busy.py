@@ -132,7 +132,8 @@ sys.exit(busy.main(["--busy", "2"], pathlib.Path({str(root)!r})))
             assert 0 != running.wait(DEADLINE_S)
             told = running.stdout.read().decode()  # type: ignore[union-attr]  # it is a pipe
             *workers, scripts = started
-            eventually(lambda: not any(map(is_running, workers)))
+            ended = workers if number == signal.SIGKILL else started
+            eventually(lambda: not any(map(is_running, ended)))
             assert is_running(scripts) == (number == signal.SIGKILL)
         finally:
             started = started or children(running.pid)
