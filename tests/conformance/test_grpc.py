@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from conformance.doors import (
 from conformance.processes import Process
 from receivers.http2 import Call, message
 from receivers.otlp_requests import decoded_span, request_of, simple_span
-from receivers.receiving import Receiver, violations
+from receivers.receiving import Receiver, busy, violations
 from serving import DEADLINE_S, eventually
 from spanscore.receivers.intake.admission import Reservation
 from spanscore.receivers.sockets.bearer import BearerTokens
@@ -105,8 +106,8 @@ def test_024_a_message_that_inflates_too_far_costs_no_memory(process: Process) -
 @pytest.mark.parametrize("why", ["closed", "no room", "no memory", "fault"])
 def test_025_a_request_to_retry_has_a_delay(why: str) -> None:
     """UNAVAILABLE, with a delay of 1 to 30 seconds."""
-    with GRPC.run(admission={"max_requests": 1, "max_bytes": 2**20, "wait_s": 0.0}) as receiver:
-        slow = None
+    admission = {"max_requests": 1, "max_bytes": 2**20, "wait_s": 0.0}
+    with GRPC.run(admission=admission) as receiver, ExitStack() as meanwhile:
         if why == "closed":
             receiver.thread.call(receiver.admission.close)
         elif why == "fault":
@@ -114,12 +115,8 @@ def test_025_a_request_to_retry_has_a_delay(why: str) -> None:
         elif why == "no memory":
             receiver.thread.run(Reservation(admission=receiver.admission).add(2**20))
         else:
-            slow = Call(receiver.port)
-            slow.send(message(ONE)[:-1], last=False)
-            eventually(lambda: over_grpc(receiver, b"").code != OK)
+            meanwhile.enter_context(busy(receiver))
         told = over_grpc(receiver, ONE)
-        if slow is not None:
-            slow.close()
     assert (UNAVAILABLE, True) == (told.code, 1 <= (told.retry_after_s or 0) <= 30)
 
 
