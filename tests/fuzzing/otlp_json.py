@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
+
 from spanscore.otlp.findings import Decoded, MalformedRequest
 from spanscore.otlp.from_json import decode_document, decode_json, decoding_odd
 from spanscore.otlp.json_names import parse_request, with_json_names
@@ -24,6 +26,10 @@ WANTED = WantedAttributes(["k", "gen_ai.*"])
 
 _MALFORMED = "malformed: "
 _OF_WHAT_IS_NOT_READ = ("nested too deeply", "Exceeds the limit")
+
+# A text of one character of Latin-1 is one object for all, and grows when it is first encoded: before the first answer.
+for _code in range(0x80, 0x100):
+    msgspec.json.encode(chr(_code))
 
 _HOW_ODD = (0.0, 0.01, 0.01, 0.03, 0.2)
 """The chance that a value is an odd one; a request has one of these."""
