@@ -38,7 +38,7 @@ def test_calls_come_from_what_the_crew_printed() -> None:
 
 
 def test_a_cut_print_tells_nothing() -> None:
-    """Long attributes are cut; half an object is none. It is no run that needed no tool."""
+    """Long attributes are cut, and half an object is none: the run is skipped, as it may have needed tools."""
     cut = f"[TaskOutput(raw='ok', messages={MESSAGES!r})]"[:200]
 
     (run,) = read(span(1, "crewai.workflow", {"crewai.crew.tasks_output": cut}), span(2, "step", parent=1))

@@ -48,7 +48,7 @@ def test_calls_come_from_the_messages_that_the_run_added() -> None:
 
 
 def test_hidden_messages_may_hold_calls() -> None:
-    """It is no run that needed no tool."""
+    """A run whose conversation is hidden or cut off is skipped: it may have needed tools."""
     hidden = {"openinference.span.kind": "CHAIN", "output.value": "__REDACTED__"}
 
     assert [True] == [bool(run.unread) for run in read(span(1, "Agent.run", hidden, scope=SCOPE))]

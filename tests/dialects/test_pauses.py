@@ -52,7 +52,7 @@ class TestPydanticAi:
             assert told_to_wait(self.run(result)) == ("refund",)
 
     def test_a_run_whose_result_is_cut_off_waits(self) -> None:
-        """It begins as one with calls; which they are is not known."""
+        """A result that is cut off begins as one with calls; which they are is not known."""
         run = self.run({"calls": [], "approvals": [self.PART]})
         cut = str(run.attributes["final_result"])[:40]
 

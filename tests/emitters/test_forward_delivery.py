@@ -334,7 +334,7 @@ def test_a_receiver_that_is_away_for_a_day_misses_nothing(caplog: pytest.LogCapt
 def test_only_what_the_receiver_refused_is_called_so(
     answer: Answer, told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What was given up is not called refused."""
+    """The message about a request that was given up does not say that it was refused."""
     now = count(step=50)
     settings = ForwardSettings(queue=AT_ONCE, retries=Retries(max_elapsed_s=120))
     forward = Forward(InMemory([answer] * 9), settings, Timing(clock=lambda: next(now), wait=Waits()))

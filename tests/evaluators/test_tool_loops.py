@@ -148,7 +148,7 @@ def test_what_is_looked_at(calls: str, parameters: dict[str, Any], expected: lis
 
 
 def test_a_retry_that_succeeds_is_no_loop() -> None:
-    """It has another result, though none is recorded; with `any`, results do not matter."""
+    """A failed call and its retry have different results, even unrecorded ones; with `any`, results do not matter."""
     failed, done = (ToolCall(name="a", arguments={}, error=error) for error in ("full", None))
     retried = Trajectory(calls=(failed, done))
 

@@ -1,4 +1,4 @@
-"""What several emitters ask of a report is made once."""
+"""Values of a report that several emitters ask for are made once."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ class Full(Onward):
 
 
 def test_a_replay_waits_for_the_next_receiver(tmp_path: Path) -> None:
-    """What does not fit into its queue is not dropped."""
+    """Stored requests that do not fit into the queue wait, and none is dropped."""
 
     async def scenario() -> tuple[int, int]:
         onward = Full()

@@ -273,7 +273,7 @@ def test_columns_of_nulls_are_empty() -> None:
 
 
 def test_the_type_json_of_clickhouse_is_read() -> None:
-    """It takes a key with points for a path of objects; lists keep theirs."""
+    """ClickHouse takes a key with points for a path of objects; lists keep their keys."""
     flat = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 12, "messages": [{"role": {"a.b": "c"}}]}
     by_path = {
         "gen_ai": {"operation": {"name": "chat"}, "usage": {"input_tokens": 12}},
