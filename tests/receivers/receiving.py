@@ -57,6 +57,10 @@ class Core:
         """Say so."""
         return not self.is_full
 
+    def is_waiting(self) -> bool:
+        """Return whether it is full."""
+        return self.is_full
+
     def take(self, request: bytes) -> None:
         """Take spans to send on."""
         self.sent_on.append(request)

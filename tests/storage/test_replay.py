@@ -167,6 +167,10 @@ class Onward:
         """Return True."""
         return True
 
+    def is_waiting(self) -> bool:
+        """Return False."""
+        return False
+
     def take(self, request: bytes) -> None:
         """Take a request."""
         self._taken += 1
@@ -229,6 +233,10 @@ class Full(Onward):
         self.asked += 1
         return self.asked > 2
 
+    def is_waiting(self) -> bool:
+        """Return True."""
+        return True
+
     def take(self, request: bytes) -> None:
         """Take a request, for which there is room."""
         assert self.asked > 2
@@ -249,6 +257,29 @@ def test_a_replay_waits_for_the_next_receiver(tmp_path: Path) -> None:
         assert (3, 1) == asyncio.run(scenario())
 
 
+class Held(Onward):
+    """Has no room for what open traces hold, and nothing that waits to be sent."""
+
+    def has_room(self, size: int) -> bool:
+        """Return False."""
+        return False
+
+
+def test_a_replay_does_not_wait_for_its_own_traces(tmp_path: Path) -> None:
+    """Open traces are scored, and make room, only after the replay."""
+    text = configuration(tmp_path, "traces: {trace_timeout: 1h}")
+
+    async def scenario() -> int:
+        stored = Stored(text, spans_onward=Held())
+        async with asyncio.timeout(DEADLINE_S):
+            await stored.durability.replay(stored.intake)
+        await stored.end()
+        return stored.engine.counts().received
+
+    with killed(tmp_path, text, (CHILD, PROTOBUF)):
+        assert 1 == asyncio.run(scenario())
+
+
 class Noting:
     """Sends on what is received, and notes when it was last asked to."""
 
@@ -258,6 +289,10 @@ class Noting:
     def has_room(self, size: int) -> bool:
         """Return True."""
         return True
+
+    def is_waiting(self) -> bool:
+        """Return False."""
+        return False
 
     def take(self, request: bytes) -> None:
         """Take a request."""

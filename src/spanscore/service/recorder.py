@@ -136,6 +136,10 @@ class _File:
     def has_room(self, size: int) -> bool:  # noqa: ARG002 - however large
         return True
 
+    def is_waiting(self) -> bool:
+        """Return False: requests are written at once."""
+        return False
+
     def take(self, request: bytes) -> None:
         self._write("traces", request)
 

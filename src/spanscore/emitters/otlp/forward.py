@@ -169,6 +169,10 @@ class Forward:
                 more += counts.held_bytes + counts.held_spans * _TAGS_SIZE
         return self.outbox.has_room(1 + items, size + more) or not (self.outbox.size + items)
 
+    def is_waiting(self) -> bool:
+        """Return whether requests wait to be sent."""
+        return self.outbox.size > 0
+
     def keep_by(self, keeper: TraceKeeper) -> None:
         """Have a keeper take all spans, and send on those that it keeps. Call it before the first span."""
         self._keeper = keeper

@@ -23,6 +23,10 @@ class Onward(Protocol):
         """Return whether a request of that many bytes could be taken now."""
         ...
 
+    def is_waiting(self) -> bool:
+        """Return whether requests wait to be sent: there is more room when they are."""
+        ...
+
     def take(self, request: bytes) -> None:
         """Take an ExportTraceServiceRequest in protobuf: the spans that were accepted of one request."""
         ...

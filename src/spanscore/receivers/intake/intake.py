@@ -231,9 +231,11 @@ class Intake:
         accepted = [span for span in spans if span.kind != REFUSED]
         if accepted and self._spans_onward is not None and encoding is not Encoding.LOGS:
             accepting = accepting_only_from_json if encoding is Encoding.JSON else accepting_only
-            while not self._spans_onward.has_room(len(body)):  # noqa: ASYNC110 - its queue has no event of the loop
+            # What open traces hold goes only after the replay: without waiting requests, no room comes by waiting here.
+            onward = self._spans_onward
+            while onward.is_waiting() and not onward.has_room(len(body)):  # noqa: ASYNC110 - no event of the loop
                 await asyncio.sleep(_NO_ROOM_S)
-            self._spans_onward.take(await in_slices(accepting(body, accepted)))
+            onward.take(await in_slices(accepting(body, accepted)))
         return spans, [size for _, size in wanted], sum(sizes)
 
     async def metrics(self, body: bytes, encoding: Encoding) -> None:
