@@ -7,11 +7,11 @@ takes time linear in the name: `fnmatch` searches each piece between two stars o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fnmatch import translate
 from typing import Final
 
-from spanscore.model import AttributeValue
+from spanscore.model import Attributes, AttributeValue
 
 _WILD: Final = frozenset("*?")
 
@@ -27,6 +27,12 @@ def glob_matcher(pattern: str) -> Callable[[str], bool]:
         return pattern.__eq__
     match = re.compile(translate(pattern.replace("[", "[[]"))).match
     return lambda name: match(name) is not None
+
+
+def attributes_matcher(globs: Mapping[str, str]) -> Callable[[Attributes], bool]:
+    """Return a function that returns whether each attribute that is named matches its glob."""
+    matchers = [(name, glob_matcher(glob)) for name, glob in globs.items()]
+    return lambda attributes: all(value_matches(matcher, attributes.get(name)) for name, matcher in matchers)
 
 
 def value_matches(matcher: Callable[[str], bool], value: AttributeValue) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path as FilePath
 from typing import Final
 
-from spanscore.compare.globs import glob_matcher, value_matches
+from spanscore.compare.globs import attributes_matcher, glob_matcher
 from spanscore.config._check import check, without_values
 from spanscore.config._mistakes import shown
 from spanscore.config._models import given
@@ -18,7 +18,7 @@ from spanscore.config.datasets.expectations import Resolve, from_attribute, from
 from spanscore.contracts import NeedsModelCalls, looks_at_results
 from spanscore.contracts.plugins import is_built_in, names, version_of
 from spanscore.errors import ConfigError
-from spanscore.model import Attributes, Trajectory
+from spanscore.model import Trajectory
 from spanscore.scoring.isolation.process import CAN_END, pickled
 from spanscore.scoring.pipeline import EvaluatorEntry
 
@@ -61,7 +61,7 @@ def _entry(name: str, at: Path, root: Node, directory: FilePath) -> EvaluatorEnt
         version=version_of("evaluators", kind.name),
         time_limit_s=limit_s,
         resolve=resolve,
-        matches=_attribute_matcher(keys.match) if keys.match else None,
+        matches=attributes_matcher(keys.match) if keys.match else None,
         match=keys.match,
         sample_ratio=keys.sample_ratio,
         informational=keys.informational,
@@ -128,11 +128,6 @@ def _not_to_be_sent(kind: EvaluatorType, resolve: Resolve) -> str:
     except Exception as error:  # noqa: BLE001 - a plug-in's own code runs
         return f"{kind.name!r} cannot be run under a time limit, in another process: {type(error).__name__}: {error}"
     return ""
-
-
-def _attribute_matcher(globs: Mapping[str, str]) -> Callable[[Attributes], bool]:
-    matchers = [(name, glob_matcher(glob)) for name, glob in globs.items()]
-    return lambda attributes: all(value_matches(matcher, attributes.get(name)) for name, matcher in matchers)
 
 
 def _any_glob(globs: tuple[str, ...]) -> Callable[[str], bool]:

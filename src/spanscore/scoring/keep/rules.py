@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from spanscore.compare.globs import glob_matcher, value_matches
+from spanscore.compare.globs import attributes_matcher
 from spanscore.model import Report, Score, Trace
 from spanscore.scoring.keep.sampling import threshold_of
 from spanscore.scoring.keep.settings import KeepRule, KeepSettings, values_of
@@ -90,13 +90,8 @@ def _is_longer(seconds: float, _: KeepRule) -> Condition:
 
 
 def _matches_globs(globs: Mapping[str, str], _: KeepRule) -> Condition:
-    matchers = [(name, glob_matcher(glob)) for name, glob in globs.items()]
-
-    def condition(_: Trace, reports: Sequence[Report]) -> bool:
-        found = (report.trajectory.attributes for report in reports)
-        return any(all(value_matches(each, given.get(name)) for name, each in matchers) for given in found)
-
-    return condition
+    matches = attributes_matcher(globs)
+    return lambda _, reports: any(matches(report.trajectory.attributes) for report in reports)
 
 
 _CONDITIONS: Final[Mapping[str, Callable[[Any, KeepRule], Condition]]] = {

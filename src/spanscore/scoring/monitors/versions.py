@@ -8,10 +8,10 @@ at most 1 on average; so the chance that it ever reaches n is at most 1 / n.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from spanscore.compare.globs import glob_matcher, value_matches
+from spanscore.compare.globs import attributes_matcher
 from spanscore.model import Attributes
 from spanscore.model.alarms import MonitorAlarm
 from spanscore.scoring.monitors.e_detector import MOST
@@ -117,8 +117,8 @@ class VersionMonitor:
         self.judge: Final = judge_of(settings.of)
         self.evaluator: Final = settings.of.evaluator or settings.of.score
         self.threshold: Final = 1 / (settings.false_alarm or 1)
-        self._is_new: Final = _matcher(settings.new)
-        self._is_stable: Final = _matcher(settings.stable)
+        self._is_new: Final = attributes_matcher(settings.new)
+        self._is_stable: Final = attributes_matcher(settings.stable)
         self._found = VersionComparison()
         self._minute = 0
         self._alarms = 0
@@ -182,8 +182,3 @@ class VersionMonitor:
         self._found = self._before = VersionComparison.unpacked(saved.packed).least(lost_minutes)
         self._minute = saved.minute
         self._failures.traces, self._failures.reasons = saved.traces, dict(saved.reasons) or None
-
-
-def _matcher(globs: Mapping[str, str]) -> Callable[[Attributes], bool]:
-    matchers = [(name, glob_matcher(glob)) for name, glob in globs.items()]
-    return lambda attributes: all(value_matches(matcher, attributes.get(name)) for name, matcher in matchers)
