@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from inspect import signature
@@ -16,7 +15,7 @@ from spanscore.messages.nearest import suggestion, unmatched
 from spanscore.messages.printable import MAX_LABEL_CHARS, encodable, printable
 from spanscore.reports.bounded_line import LEFT_OUT_KEY, bounded
 from spanscore.reports.json_reports import bare_report, reasons_in
-from spanscore.reports.reason_table import WantedRuns
+from spanscore.reports.reason_table import TRACE_ID_START, WantedRuns
 
 MOST_BYTES: Final = 64 * 1024
 """Of an answer."""
@@ -33,7 +32,6 @@ _RESERVED: Final = 100
 _LIMITS: Final = frozenset(map(str, range(1, _MOST_RUNS + 1)))
 _WIDEST: Final = 4
 """Bytes of a character."""
-_TRACE: Final = re.compile(r"[0-9a-f]{4,32}")
 _OF_A_RUN: Final = ("trace_id", "unit", "service", "agent", "test_case", "verdict", "complete", "close_reason")
 
 Limit: TypeAlias = Annotated[int, Interval(ge=1, le=_MOST_RUNS)]
@@ -123,7 +121,7 @@ class RunTools:
             trace_id: as `reasons` and `runs` return it, or at least its first 4 hexadecimal digits.
         """
         asked = trace_id.strip().lower()
-        if not _TRACE.fullmatch(asked):
+        if not TRACE_ID_START.fullmatch(asked):
             raise InputError(f"trace_id: must be 4 to 32 hexadecimal digits, not {printable(trace_id)!r}")
         runs = self._source.ask(WantedRuns(trace=asked, limit=_MOST_RUNS)).runs
         ids = list(dict.fromkeys(each["trace_id"] for each in runs))

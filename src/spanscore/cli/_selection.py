@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +16,8 @@ from spanscore.messages.nearest import suggestion, there_is
 from spanscore.messages.printable import printable
 from spanscore.model import Trajectory
 from spanscore.reports.cases import CASE_KEYS, Cases, case_of
+from spanscore.reports.reason_table import TRACE_ID_START
 
-_TRACE: Final = re.compile(r"[0-9a-f]{4,32}")
 _VALUES_KEPT: Final = 10_000
 
 
@@ -207,6 +206,6 @@ class _Filter:
 
 
 def _trace(text: str) -> str:
-    if not _TRACE.fullmatch(text.lower()):
+    if not TRACE_ID_START.fullmatch(text.lower()):
         raise argparse.ArgumentTypeError(f"must be 4 to 32 hexadecimal digits, not {text!r}")
     return text.lower()

@@ -14,6 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from spanscore.contracts.immediate import Immediate
 from spanscore.emitters._report_line import line
 from spanscore.emitters.sending.in_time import within
 from spanscore.messages.printable import printable
@@ -23,7 +24,7 @@ from spanscore.reports.tally import COLUMNS, Tally
 _FAILING_SHOWN: Final = 5
 
 
-class LiveTable:
+class LiveTable(Immediate):
     """Shows what each evaluator has found so far, and the last trajectories that failed.
 
     Drawn four times a second on a thread of its own, which is also the one that waits when the terminal is stopped.
@@ -63,10 +64,6 @@ class LiveTable:
                 self._tallies.setdefault(evaluation.name, tally).add(evaluation.outcome)
             if failing is not None:
                 self._failing.append(failing)
-
-    def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - the table is drawn again soon enough
-        """Do nothing."""
-        return True
 
     def close(self, timeout_s: float) -> bool:
         """Leave the table standing as it is at the end."""

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Self, TypeAlias
 
 from spanscore.contracts import Host
+from spanscore.contracts.immediate import Immediate
 from spanscore.contracts.settings import Example, FilePath
 from spanscore.errors import OutputError
+from spanscore.messages.faults import reason_of
 from spanscore.model import Report
 from spanscore.reports.serialization import report_line, report_object
 
@@ -34,7 +36,7 @@ class JsonlExporter:
     """The file."""
 
 
-class Jsonl:
+class Jsonl(Immediate):
     """A JSON Lines file.
 
     Appends a line of JSON for each trajectory to a file, in the form of `spanscore score --format json`.
@@ -65,8 +67,7 @@ class Jsonl:
         try:
             return cls(settings.path)
         except OSError as error:
-            message = f"path: cannot write to {settings.path}: {(error.strerror or str(error)).lower()}"
-            raise OutputError(message) from error
+            raise OutputError(f"path: cannot write to {settings.path}: {reason_of(error)}") from error
 
     def emit(self, report: Report) -> None:
         """Write a line.
@@ -94,10 +95,6 @@ class Jsonl:
     def expect_repeats(self, trace_ids: Collection[bytes]) -> None:
         """Do not repeat lines of these traces that were written before the process was killed."""
         self._repeated.update(trace_ids)
-
-    def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits
-        """Do nothing: every line was written when it was emitted."""
-        return True
 
     def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - closing does not wait
         """Close the file."""

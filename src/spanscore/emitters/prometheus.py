@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Self
 
 from spanscore.contracts import Host
+from spanscore.contracts.immediate import Immediate
 from spanscore.contracts.settings import Endpoint, ListenAddress
 from spanscore.emitters.sending.in_time import within
 from spanscore.errors import OutputError
+from spanscore.messages.faults import reason_of
 from spanscore.metrics.accumulation import origin_of
 from spanscore.metrics.exposition import Exposition, MetricsServer
 from spanscore.metrics.measurements import measurements
@@ -26,7 +28,7 @@ class PrometheusExporter:
     """host:port of /metrics, /livez and /readyz."""
 
 
-class Prometheus:
+class Prometheus(Immediate):
     """A page for Prometheus.
 
     Adds scores up for Prometheus, with exemplars that lead to the scored trace.
@@ -50,9 +52,7 @@ class Prometheus:
         try:
             return cls(exposition, exposition.serve_in_thread(name, port) if host.listens else None)
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            message = f"endpoint: cannot listen on {name}:{port}: {reason}"
-            raise OutputError(message) from error
+            raise OutputError(f"endpoint: cannot listen on {name}:{port}: {reason_of(error)}") from error
 
     at_most_once: Final = True
     """A trace that was counted before a crash is not counted again after it."""
@@ -62,10 +62,6 @@ class Prometheus:
     def emit(self, report: Report) -> None:
         """Add the report's measurements."""
         self.sink.record_all(measurements(report), origin_of(report, time.time()))
-
-    def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing waits
-        """Do nothing: the page always shows what was emitted."""
-        return True
 
     def close(self, timeout_s: float) -> bool:
         """Stop serving the page, if this emitter serves it."""

@@ -23,6 +23,11 @@ def fault(error: BaseException) -> str:
     return f"{kind} at {PurePath(place.tb_frame.f_code.co_filename).name}:{place.tb_lineno}"
 
 
+def reason_of(error: OSError) -> str:
+    """Return why the system refused something, in words for the end of a sentence."""
+    return (error.strerror or str(error)).lower()
+
+
 def contained(who: object, action: Callable[[], object]) -> None:
     """Do something that is a plug-in's to do; what goes wrong with it is logged, and stops nothing else."""
     try:

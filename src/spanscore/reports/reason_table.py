@@ -13,6 +13,8 @@ from spanscore.model import Report, Skipped
 from spanscore.reports.reasons import Reason, reasons
 from spanscore.reports.since import Bar, Growth, TimedRun, bars, since
 
+TRACE_ID_START: Final = re.compile(r"[0-9a-f]{4,32}")
+"""The beginning of a trace id by which runs are asked for."""
 MOST_COUNTED: Final = 1_000
 """Runs are counted for so many different reasons; further ones are left out."""
 _PART: Final = 0.9

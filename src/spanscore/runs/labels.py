@@ -15,6 +15,7 @@ from spanscore.messages.nearest import suggestion
 from spanscore.messages.printable import printable
 from spanscore.model import Span
 from spanscore.recordings.span_batches import SpanBatch
+from spanscore.reports.reason_table import TRACE_ID_START
 from spanscore.runs.agreement import PersonsVerdict
 from spanscore.runs.offline import Recorded
 
@@ -27,7 +28,6 @@ _ALLOWED: Final = ", ".join(LABELS)
 _REQUIRED: Final = ("trace_id", "label")
 _COLUMNS: Final = (*_REQUIRED, "annotator", "evaluator")
 _HEADER: Final = "the first row must name the columns trace_id and label, and may name annotator and evaluator"
-_TRACE_ID: Final = re.compile(r"[0-9a-f]{4,32}")
 _FIELD: Final = re.compile(
     r"(?P<at>(?:trace\.|session\.)?(?:annotations\.\d+\.annotation|evaluations\.\d+\.evaluation))"
     r"\.(?P<field>name|label|annotator_kind)"
@@ -81,7 +81,7 @@ def _row(header: Sequence[str], cells: Sequence[str], where: str, line: int) -> 
         raise InputError(f"{where}: has {len(cells)} cells, the header has {len(header)}")
     row = dict(zip(header, cells, strict=True))
     trace_id, verdict = row["trace_id"].lower(), LABELS.get(row["label"].lower())
-    if not _TRACE_ID.fullmatch(trace_id):
+    if not TRACE_ID_START.fullmatch(trace_id):
         raise InputError(f"{where}: trace_id must be 4 to 32 hexadecimal digits, not {printable(row['trace_id'])!r}")
     if verdict is None:
         raise InputError(f"{where}: label must be one of {_ALLOWED}, not {printable(row['label'])!r}")

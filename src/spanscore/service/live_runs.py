@@ -19,7 +19,7 @@ from spanscore.messages.nearest import suggestion, unmatched
 from spanscore.messages.printable import printable
 from spanscore.reports.page import encoded
 from spanscore.reports.page.story import cut
-from spanscore.reports.reason_table import CountedRun, ReasonTable, WantedRuns
+from spanscore.reports.reason_table import TRACE_ID_START, CountedRun, ReasonTable, WantedRuns
 from spanscore.service.page_access import HEADERS, TEXT
 from spanscore.service.recent_runs import PAUSE_S, HeldRuns, RecentRuns, Renewed, ShownRun
 
@@ -30,7 +30,6 @@ _MOST_AGENTS: Final = 20
 """The names in a row: senders choose them, and there may be another one in each run."""
 _MOST_COMPARED: Final = 1_000
 """The runs whose values are compared with one that no run has: of 10,000, that could take seconds."""
-_TRACE: Final = re.compile(r"[0-9a-f]{4,32}")
 _NUMBER: Final = re.compile(r"\d{1,9}", re.ASCII)
 _JSON: Final = {
     "Content-Type": "application/json",
@@ -101,7 +100,7 @@ def _wanted(query: str) -> WantedRuns:
             raise ValueError(f"{name}: must be given once and not be empty")
         given[name] = value
     trace = given.get("trace", "").lower() or None
-    if trace is not None and not _TRACE.fullmatch(trace):
+    if trace is not None and not TRACE_ID_START.fullmatch(trace):
         raise ValueError(f"trace: must be 4 to 32 hexadecimal digits, not {printable(given['trace'])!r}")
     limit = given.get("limit", str(_MOST_RUNS))
     if not _NUMBER.fullmatch(limit) or int(limit) > _MOST_RUNS:

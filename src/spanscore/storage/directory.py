@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from spanscore.errors import SpanscoreError
+from spanscore.messages.faults import reason_of
 from spanscore.recordings.file_lock import lock as lock_file
 from spanscore.storage.settings import CAN_STORE
 
@@ -277,7 +278,7 @@ class Directory:
             raise self._failed(error) from error
 
     def _failed(self, error: OSError) -> StorageError:
-        what = "it is no directory" if isinstance(error, FileExistsError) else (error.strerror or str(error)).lower()
+        what = "it is no directory" if isinstance(error, FileExistsError) else reason_of(error)
         return self._unusable(f"{what}; {self._remedy}")
 
     def _unusable(self, why: str) -> StorageError:

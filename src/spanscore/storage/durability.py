@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from spanscore.messages.faults import reason_of
 from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.slices import in_thread
@@ -165,9 +166,7 @@ class Durability:
             try:
                 self._opened.monitors.write(state)
             except OSError as error:
-                _log.warning(
-                    "storage: the state of monitors cannot be written: %s", (error.strerror or str(error)).lower()
-                )
+                _log.warning("storage: the state of monitors cannot be written: %s", reason_of(error))
 
     def scored(self, trace_id: bytes) -> None:
         """Note that a trace is scored; it is kept. Of a run from Kafka that pauses nothing is stored: it is closed."""

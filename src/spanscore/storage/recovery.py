@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
+from spanscore.messages.faults import reason_of
 from spanscore.storage import records
 from spanscore.storage.compaction import UNFINISHED
 from spanscore.storage.directory import Files, StorageError
@@ -50,8 +51,7 @@ def find(files: Files) -> Found:
     try:
         names = sorted(files.names())
     except OSError as error:
-        message = f"storage.directory: cannot be read: {(error.strerror or str(error)).lower()}"
-        raise StorageError(message) from error
+        raise StorageError(f"storage.directory: cannot be read: {reason_of(error)}") from error
     ours = [name for name in names if _NAME.fullmatch(name) and _is_readable(files, name)]
     strays = [name for name in names if not _NAME.fullmatch(name.removesuffix(UNFINISHED))]
     if strays:
@@ -134,7 +134,7 @@ def _read(files: Files, name: str, start: int, size: int) -> bytes:
     try:
         return files.read(name, start, size)
     except OSError as error:
-        _log.error("storage: %s cannot be read: %s", name, (error.strerror or str(error)).lower())
+        _log.error("storage: %s cannot be read: %s", name, reason_of(error))
         return bytes(size)
 
 
@@ -148,6 +148,6 @@ def _is_readable(files: Files, name: str) -> bool:
         if error.errno in _NO_FILE:
             message = f"storage.directory: {name!r} is a link, or no file: nothing is read through it; remove it"
             raise StorageError(message) from error
-        _log.error("storage: %s cannot be read: %s", name, (error.strerror or str(error)).lower())
+        _log.error("storage: %s cannot be read: %s", name, reason_of(error))
         return error.errno == errno.EIO
     return True

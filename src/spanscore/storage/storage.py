@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple
 
+from spanscore.messages.faults import reason_of
 from spanscore.storage.compaction import UNFINISHED, Compacted, Narrow, compact
 from spanscore.storage.directory import Files, StorageError
 from spanscore.storage.earlier import Earlier
@@ -146,7 +147,7 @@ class Storage:
             if not self._files.is_there():
                 raise self._refusal_as_gone() from error
             name = errno.errorcode.get(error.errno or 0, "OSError")
-            raise self._refusal(name, f"cannot write: {(error.strerror or str(error)).lower()}") from error
+            raise self._refusal(name, f"cannot write: {reason_of(error)}") from error
         if self._trouble.why and self._trouble.why != _FULL:  # small requests still fit then
             self._trouble.end()
         return place

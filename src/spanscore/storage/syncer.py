@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
+from spanscore.messages.faults import reason_of
 from spanscore.storage.directory import Files
 
 _log = logging.getLogger(__name__)
@@ -124,6 +125,6 @@ class Syncer:
         try:
             action(*what)
         except OSError as error:
-            _log.error("storage: %s", (error.strerror or str(error)).lower())
+            _log.error("storage: %s", reason_of(error))
             return False
         return True

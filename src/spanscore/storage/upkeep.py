@@ -10,6 +10,7 @@ from contextlib import suppress
 from threading import Lock
 from typing import Final
 
+from spanscore.messages.faults import reason_of
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.otlp.forwardable import narrowed
 from spanscore.otlp.slices import Steps, in_slices
@@ -84,7 +85,7 @@ class Upkeep:
                     return
         except OSError as error:
             self._compact_again_at = time.monotonic() + _COMPACT_AGAIN_S
-            _log.warning("storage: a file could not be compacted: %s", (error.strerror or str(error)).lower())
+            _log.warning("storage: a file could not be compacted: %s", reason_of(error))
         finally:
             self._compacting = None
 

@@ -12,6 +12,7 @@ from ipaddress import ip_address
 from typing import Final, NamedTuple
 
 from spanscore.errors import SpanscoreError
+from spanscore.messages.faults import reason_of
 
 _BACKLOG: Final = 512
 _ATTEMPTS: Final = 20
@@ -96,7 +97,7 @@ async def why_no_connection(address: Address) -> str | None:
             return "no connection is accepted"
         except OSError as error:
             # Without a descriptor nothing can be tried, and nothing is known.
-            return None if error.errno in _NO_DESCRIPTOR else (error.strerror or str(error)).lower()
+            return None if error.errno in _NO_DESCRIPTOR else reason_of(error)
     return None
 
 
@@ -143,7 +144,7 @@ def _is_usable(host: str) -> bool:
 
 
 def _listen_error(address: Address, key: str, error: OSError) -> ListenError:
-    return _error(address, key, (error.strerror or str(error)).lower())
+    return _error(address, key, reason_of(error))
 
 
 def _error(address: Address, key: str, reason: str) -> ListenError:
