@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final, Literal, NamedTuple
 
 from spanscore.model.completeness import Completeness as Completeness
@@ -18,6 +18,8 @@ from spanscore.model.conversations import ConversationOutline as ConversationOut
 from spanscore.model.conversations import FinishReason as FinishReason
 from spanscore.model.conversations import TurnOutline as TurnOutline
 from spanscore.model.decisions import KeepDecision as KeepDecision
+from spanscore.model.model_call import ModelCall as ModelCall
+from spanscore.model.model_call import tokens_of as tokens_of
 from spanscore.model.outcomes import Failed as Failed
 from spanscore.model.outcomes import Lack as Lack
 from spanscore.model.outcomes import Outcome as Outcome
@@ -48,24 +50,6 @@ from spanscore.model.tool_call import ToolCall as ToolCall
 from spanscore.model.values import Later as Later
 from spanscore.model.values import LaterList as LaterList
 from spanscore.model.values import value as value
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelCall:
-    """One request to a model as the spans record it; unrecorded values are None."""
-
-    model: str | None = None
-    """The model that answered, else the one that was asked."""
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_read_tokens: int | None = None
-    """The input tokens that were read from the provider's cache."""
-    cache_creation_tokens: int | None = None
-    """The input tokens that were written to the provider's cache."""
-    start_ns: int | None = None
-    end_ns: int | None = None
-    """None also where it still ran."""
-    agent: str | None = None
 
 
 class Unit(enum.StrEnum):

@@ -52,7 +52,7 @@ def shortfall(run: Trajectory, lack: Lack) -> Shortfall:
         case "durations":
             return Shortfall(sum(not call.was_timed for call in calls), len(calls), "call")
         case "tokens":
-            missing = sum(None in (each.input_tokens, each.output_tokens) for each in requests)
+            missing = sum(each.tokens is None for each in requests)
             return Shortfall(missing, len(requests), "model request")
         case "model names":
             return Shortfall(sum(each.model is None for each in requests), len(requests), "model request")

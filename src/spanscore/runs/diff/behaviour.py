@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from scipy import stats
 
 from spanscore.messages.plural import plural
-from spanscore.model import JSON, NOT_RECORDED, Report, Trajectory
+from spanscore.model import JSON, NOT_RECORDED, Report, Trajectory, tokens_of
 from spanscore.reports.reasons import reasons
 from spanscore.trajectories.masked import has_mark
 
@@ -123,22 +123,15 @@ def _measured(run: Trajectory) -> Iterator[tuple[Hashable, float]]:
         counts[call.name] += 1
         if call.was_timed:
             yield ("duration", call.name), call.duration_ms
-        if call.turn is not None and (spent := _tokens(run, [call.turn])) is not None:
+        if call.turn is not None and (spent := run.model_calls[call.turn].tokens) is not None:
             yield ("tokens", call.name), spent
     for name, count in counts.items():
         yield ("calls", name), count
     yield ("all calls", ""), len(run.calls)
     if run.start_ns is not None and run.end_ns is not None:
         yield ("run duration", ""), (run.end_ns - run.start_ns) / 1e9
-    if run.model_calls and (spent := _tokens(run, range(len(run.model_calls)))) is not None:
+    if (spent := tokens_of(run.model_calls)) is not None:
         yield ("run tokens", ""), spent
-
-
-def _tokens(run: Trajectory, turns: Iterable[int]) -> int | None:
-    counts = [(run.model_calls[turn].input_tokens, run.model_calls[turn].output_tokens) for turn in turns]
-    if any(None in each for each in counts):
-        return None
-    return sum((given or 0) + (made or 0) for given, made in counts)
 
 
 def _shape(value: JSON, path: str, depth: int) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from spanscore.compare.effort import Effort
 from spanscore.compare.matching import json_key
 from spanscore.messages.plural import plural
-from spanscore.model import NOT_RECORDED, ToolCall, Trajectory
+from spanscore.model import NOT_RECORDED, ToolCall, Trajectory, tokens_of
 from spanscore.runs.learn.evidence import above, most, needed, rounded_up, times
 from spanscore.runs.learn.noted import Noted
 from spanscore.runs.learn.structure import learned_steps
@@ -136,7 +136,7 @@ def learned_budget(runs: Sequence[Trajectory]) -> dict[str, Any]:
     measured: Mapping[str, tuple[Sequence[float | None], float]] = {
         "model_calls": ([len(run.model_calls) for run in runs], _HEAD_ROOM),
         "tool_calls": ([len(run.calls) for run in runs], _HEAD_ROOM),
-        "total_tokens": ([_tokens(run) for run in runs], _HEAD_ROOM),
+        "total_tokens": ([tokens_of(run.model_calls) for run in runs], _HEAD_ROOM),
         "duration_s": (durations if len(durations) == len(runs) else [None], _TIME),
     }
     budget = {}
@@ -151,13 +151,6 @@ def learned_budget(runs: Sequence[Trajectory]) -> dict[str, Any]:
             f"{_from_to(known, 0 if is_count else 2)} in {_of(runs)}",
         )
     return budget
-
-
-def _tokens(run: Trajectory) -> int | None:
-    counts = [(each.input_tokens, each.output_tokens) for each in run.model_calls]
-    if not counts or any(None in each for each in counts):
-        return None
-    return sum((given or 0) + (made or 0) for given, made in counts)
 
 
 def _most_identical(calls: Iterable[ToolCall]) -> dict[str, int]:
