@@ -14,8 +14,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
+from spanscore.trajectories.mask_paths import Keys
 from spanscore.trajectories.masked import RESOURCE_KEY
-from spanscore.trajectories.masks import Keys, Masks, is_unnamed
+from spanscore.trajectories.masks import Masks, is_unnamed
 
 _MOST_MEMORY: Final = 1 << 26
 """Bytes of the automaton that looks for masked values."""

@@ -18,7 +18,8 @@ from spanscore.compare.differences import Described
 from spanscore.dialects import parsed_text
 from spanscore.model import NOT_RECORDED, Failed, Later, LaterList, Outcome, Report, Score, ToolCall
 from spanscore.model.outcomes import Told, Words
-from spanscore.trajectories.masks import Keys, Masks, is_name, leaves
+from spanscore.trajectories.mask_paths import Keys
+from spanscore.trajectories.masks import Masks, is_name, leaves
 
 WITHHELD: Final = "its message is not shown, as values of the run are masked"
 """The message of an evaluator that had an error: exceptions quote values."""

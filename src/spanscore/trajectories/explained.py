@@ -13,7 +13,8 @@ from spanscore.trajectories.joined import joined
 from spanscore.trajectories.reader import DialectReader
 from spanscore.trajectories.requested import Requested
 from spanscore.trajectories.same_calls import merged_calls, same_calls
-from spanscore.trajectories.tree import NO_READING, NONE, SpanTree
+from spanscore.trajectories.span_readings import NO_READING
+from spanscore.trajectories.tree import NONE, SpanTree
 from spanscore.trajectories.withheld import Withheld
 
 _NOT_A_CALL: Final = "no tool call: its instrumentation writes other steps in this form, such as a hand-over"

@@ -10,37 +10,28 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final
 
-from spanscore.compare.globs import glob_matcher, is_glob
-from spanscore.compare.paths import parsed_path
+from spanscore.compare.globs import is_glob
 from spanscore.dialects import parsed_text
 from spanscore.errors import InputError
 from spanscore.messages.nearest import suggestion
 from spanscore.model import NOT_RECORDED
+from spanscore.trajectories.mask_paths import Keys, Step, ends, keys_of, steps_of
 from spanscore.trajectories.masked import TEXT, VALUE
-from spanscore.trajectories.message_keys import AROUND, ENVELOPES
-
-Keys: TypeAlias = tuple[str, ...]
+from spanscore.trajectories.message_keys import AROUND
 
 _DIGEST_BYTES: Final = 6
-_FEWEST_LETTERS: Final = 2
 _PATHS_KEPT: Final = 10_000
 _TEXTS_KEPT: Final = 1_000
 _SHORTEST_KEPT: Final = 4
 """Shorter texts and numbers stand in every recording."""
 _LONGEST_KEPT: Final = 100
-_WILD: Final = re.compile(r"[*?]+")
-_OF_OTHER_PATHS: Final = re.compile(r"[,$\[(]")
-"""Characters of lists, JSONPath and calls, which are in no key that a mask could mean."""
 _ESCAPE: Final = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|U000([0-9a-fA-F]{5}))")
 _COLOUR: Final = re.compile(r"\x1b\[[\d;]*m")
-_BEGIN: Final = r"(?:(?<!\w)|(?<=\\[nrtbfv]))"
-"""The begin of a word, also behind an escaped end of a line."""
 _ONE_WORD: Final = re.compile(r"[\w./-]*")
-_LETTER: Final = re.compile(r"\w")
 _OF_CALLS: Final = re.compile(r"[{\[=]")
 """A text without any of these has no call that a dialect could read."""
 _INPUT: Final = re.compile(
@@ -52,22 +43,6 @@ _BY_PLACE: Final = "args"
 _KEYS_OF_A_MESSAGE: Final = frozenset({"role", "content", "parts", "type", "lc"})
 _NAME: Final = re.compile(r"(?:.*_)?(?:name|id|type|model)|.*[a-z](?:Name|Id|Type)")
 """Keys of names, which stay although they may be several words: without its name, a call is another one."""
-
-
-class _Step(NamedTuple):
-    pattern: str
-    matches: Callable[[str], bool]
-
-    def is_in(self, text: str) -> bool:
-        """Return whether a text may have a key of this step."""
-        return all(part in text for part in _WILD.split(self.pattern))
-
-    def is_before_a_value(self, text: str) -> bool:
-        """Return whether a text that is no JSON has a key of this step, and further words."""
-        if is_glob(self.pattern):
-            return self.is_in(text)
-        found = re.search(rf"{_BEGIN}{re.escape(self.pattern)}(?!\w)", text)
-        return found is not None and _LETTER.search(text, found.end()) is not None
 
 
 class Masks:
@@ -86,7 +61,7 @@ class Masks:
     def __init__(self, masks: Sequence[str], key: bytes, read: Iterable[str] = (), *, named: bool = False) -> None:
         self._key: Final = key
         self._named: Final = named
-        self._masks: Final = {mask: _steps(mask) for mask in masks}
+        self._masks: Final = {mask: steps_of(mask) for mask in masks}
         self.counts: Final = Counter[str](dict.fromkeys(masks, 0))
         """The number of values and texts that each mask has replaced."""
         self.replaced: Final[dict[str, None]] = {}
@@ -95,11 +70,11 @@ class Masks:
         self._matched: Final[set[str]] = set()
         self._paths: Final[dict[Keys, None]] = {}
         """Ends of paths that were seen while a mask matched none; of many the first."""
-        paths = [_keys_of(attribute.removesuffix("*")) for attribute in sorted(read)]
+        paths = [keys_of(attribute.removesuffix("*")) for attribute in sorted(read)]
         for mask, steps in self._masks.items():
             outer = steps[-2].pattern if len(steps) > 1 else ""
             is_around = any(map(steps[-1].matches, AROUND)) and (not outer or is_glob(outer) or outer in AROUND)
-            found = next((path for path in paths if any(_ends(path[:end], steps) for end in range(len(path) + 1))), ())
+            found = next((path for path in paths if any(ends(path[:end], steps) for end in range(len(path) + 1))), ())
             if is_around or found:
                 where = f" ({'.'.join(found)})" if found else ""
                 message = (
@@ -126,7 +101,7 @@ class Masks:
                 known = {path[-len(steps) :] for path in self._paths if len(path) >= len(steps)}
                 usable = [".".join(path) for path in known if AROUND.isdisjoint(path)]
                 near = suggestion(mask, usable)
-                if not near and any(_ends(path, steps[1:]) for path in self._paths if len(steps) > 1):
+                if not near and any(ends(path, steps[1:]) for path in self._paths if len(steps) > 1):
                     near = f"; did you mean {mask.partition('.')[2]!r}? Leave the tool out"
                 yield mask, f"no run has {'this key' if len(steps) == 1 else 'these keys'}{near}"
 
@@ -139,7 +114,7 @@ class Masks:
             if isinstance(value, str):
                 value = parsed_text(value)
             if isinstance(value, dict):
-                inner = [(item, path + _keys_of(key)) for key, item in value.items()]
+                inner = [(item, path + keys_of(key)) for key, item in value.items()]
                 for _, below in inner:
                     self._note(below, len(path))
                 pending += inner
@@ -148,16 +123,16 @@ class Masks:
 
     def _note(self, path: Keys, start: int) -> list[str]:
         """Return the masks of which a key of a path, from `start` on, is the end, and keep the path."""
-        ends = [path[:end] for end in range(start + 1, len(path) + 1)]
+        begins = [path[:end] for end in range(start + 1, len(path) + 1)]
         if self.has_unmatched and len(self._paths) < _PATHS_KEPT:
-            self._paths.update(dict.fromkeys(each[-self._longest :] for each in ends))
-        found = [mask for mask, steps in self._masks.items() if any(_ends(each, steps) for each in ends)]
+            self._paths.update(dict.fromkeys(each[-self._longest :] for each in begins))
+        found = [mask for mask, steps in self._masks.items() if any(ends(each, steps) for each in begins)]
         self._matched.update(found)
         return found
 
     def below(self, path: Keys, key: str) -> tuple[Keys, bool]:
         """Return the path of a key below a path, and whether the value there is replaced."""
-        inner = path + _keys_of(key)
+        inner = path + keys_of(key)
         return inner, self.is_masked(inner, len(path))
 
     def text(self, text: str, path: Keys) -> str:
@@ -223,11 +198,11 @@ class Masks:
         self.counts.update(found[:1])
         return bool(found)
 
-    def _rests(self, path: Keys) -> Iterable[tuple[str, Sequence[_Step]]]:
+    def _rests(self, path: Keys) -> Iterable[tuple[str, Sequence[Step]]]:
         """Yield the steps of each mask that may follow in a text at this path."""
         for mask, steps in self._masks.items():
             for taken in range(len(steps)):
-                if _ends(path, steps[:taken]):
+                if ends(path, steps[:taken]):
                     yield mask, steps[taken:]
 
     def _mark(self, kind: str, value: Any) -> str:
@@ -235,31 +210,6 @@ class Masks:
             value = int(value)
         content = json.dumps(value, sort_keys=True).encode()
         return f"{kind}{blake2b(content, digest_size=_DIGEST_BYTES, key=self._key).hexdigest()}]"
-
-
-def _steps(mask: str) -> Sequence[_Step]:
-    try:
-        path = parsed_path(mask)
-    except ValueError:
-        path = ()
-    if not path or _OF_OTHER_PATHS.search(mask):
-        message = f"mask {mask!r} must be one key, such as 'email', or keys joined by dots, such as 'card.number'"
-        raise InputError(message)
-    if len("".join(_WILD.split(path[-1]))) < _FEWEST_LETTERS or any(map(str.isdecimal, path)):
-        message = (
-            f"mask {mask!r} must end in a key with at least {_FEWEST_LETTERS} letters, and have no index of a list"
-        )
-        raise InputError(message)
-    if path[0] in ENVELOPES:
-        message = f"mask {mask!r} must begin inside arguments or results: leave out {path[0]!r}"
-        raise InputError(message)
-    return [_Step(step, glob_matcher(step)) for step in path]
-
-
-def _ends(path: Keys, steps: Sequence[_Step]) -> bool:
-    if len(path) < len(steps):
-        return False
-    return all(step.matches(key) for step, key in zip(reversed(steps), reversed(path), strict=False))
 
 
 def leaves(value: Any) -> Iterator[str]:
@@ -292,10 +242,6 @@ def is_name(path: Keys) -> bool:
 
 def _is_input(path: Keys) -> bool:
     return _INPUT.fullmatch(".".join(path[-2:])) is not None
-
-
-def _keys_of(key: str) -> Keys:
-    return tuple(step for step in key.split(".") if step and not step.isdecimal())
 
 
 def _has_unique_keys(text: str) -> bool:

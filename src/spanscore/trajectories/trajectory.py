@@ -32,7 +32,8 @@ from spanscore.trajectories.parts_of_runs import PartsOfRuns
 from spanscore.trajectories.reader import DialectReader
 from spanscore.trajectories.requested import Requested
 from spanscore.trajectories.same_calls import merged_calls
-from spanscore.trajectories.tree import NO_READING, NONE, SpanTree
+from spanscore.trajectories.span_readings import NO_READING
+from spanscore.trajectories.tree import NONE, SpanTree
 from spanscore.trajectories.withheld import Withheld
 
 _LIMITS: Final = frozenset({CloseReason.SPAN_LIMIT, CloseReason.SIZE_LIMIT, CloseReason.EVICTED})
