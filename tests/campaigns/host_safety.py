@@ -32,7 +32,7 @@ from spanscore import config
 from spanscore.in_process.processor import ScoringSpanProcessor
 from spanscore.in_process.runtime import QUEUE_CAPACITY
 from spanscore.model import CloseReason, Outcome, Score, Trajectory
-from spanscore.scoring.pipeline import EvaluatorEntry
+from spanscore.scoring.evaluator_entry import EvaluatorEntry
 
 FORKING: Final = Path(__file__).with_name("host_safety_forks.py")
 HOSTILE_HERE: Final = (

@@ -14,7 +14,8 @@ from spanscore.emitters.prometheus import Prometheus
 from spanscore.metrics.exposition import Exposition
 from spanscore.model import CloseReason, Failed, Outcome, Report, Score, Trace, Trajectory
 from spanscore.reports.evaluation_event import event_attributes
-from spanscore.scoring.pipeline import EvaluatorEntry, Pipeline
+from spanscore.scoring.evaluator_entry import EvaluatorEntry
+from spanscore.scoring.pipeline import Pipeline
 
 
 class Answers:

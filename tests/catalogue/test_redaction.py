@@ -19,7 +19,8 @@ from spanscore.in_process.span_events import span_events
 from spanscore.model import CloseReason, Evaluation, Failed, Outcome, Report, Trace, Trajectory
 from spanscore.reports.evaluation_event import MAX_TOOL_CALLS_CHARS, event_attributes
 from spanscore.reports.serialization import report_line
-from spanscore.scoring.pipeline import EvaluatorEntry, Pipeline
+from spanscore.scoring.evaluator_entry import EvaluatorEntry
+from spanscore.scoring.pipeline import Pipeline
 from spanscore.trajectories.reader import DialectReader
 
 CANARY = "canary-5e1f"

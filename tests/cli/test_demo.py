@@ -19,7 +19,7 @@ from serving import eventually
 from spanscore.cli._report_table import Table
 from spanscore.cli._summary import Summary
 from spanscore.model import Skipped
-from spanscore.scoring.pipeline import EvaluatorEntry
+from spanscore.scoring.evaluator_entry import EvaluatorEntry
 
 
 def test_it_says_where_its_runs_can_be_seen(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from dialects.spans import TRACE_ID, as_received, built_in_reader
 from spanscore import config
 from spanscore.config import parts as wiring
 from spanscore.model import NOT_RECORDED, CloseReason, Trace, Trajectory
-from spanscore.scoring.pipeline import EvaluatorEntry
+from spanscore.scoring.evaluator_entry import EvaluatorEntry
 from spanscore.trajectories.trajectory import trajectories
 from test_corpus import recorded
 

@@ -24,7 +24,7 @@ from receivers.otlp_requests import request_of, simple_span
 from receivers.raw_http import head
 from receivers.receiving import PROTOBUF, Receiver, answered, is_closed
 from serving import DEADLINE_S, eventually
-from spanscore.receivers.sockets.http_connection import HttpLimits
+from spanscore.receivers.sockets.http_limits import HttpLimits
 
 ONE = request_of(simple_span(1)).SerializeToString()
 MANY = 20_000

@@ -17,7 +17,7 @@ from serving import eventually
 from spanscore import config
 from spanscore.errors import ConfigError
 from spanscore.receivers.otlp import Cors
-from spanscore.receivers.sockets.http_connection import HttpLimits
+from spanscore.receivers.sockets.http_limits import HttpLimits
 
 ONE = request_of(simple_span(1)).SerializeToString()
 ORIGIN = "https://app.example.com"

@@ -19,7 +19,8 @@ from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
 from spanscore.contracts import PassingOn
 from spanscore.emitters.otlp._held_roots import HoldLimits
-from spanscore.emitters.otlp.forward import Forward, ForwardCounts, ForwardSettings
+from spanscore.emitters.otlp.forward import Forward
+from spanscore.emitters.otlp.forward_settings import ForwardCounts, ForwardSettings
 from spanscore.emitters.sending.backlog import QueueLimits
 from spanscore.emitters.sending.destination import Destination
 from spanscore.emitters.sending.send_queue import Timing

@@ -39,7 +39,8 @@ from spanscore.collect.table import TraceTable
 from spanscore.config import parts as wiring
 from spanscore.contracts import PassingOn, SendsInBackground
 from spanscore.emitters.otlp._held_roots import HoldLimits
-from spanscore.emitters.otlp.forward import Forward, ForwardCounts, ForwardSettings
+from spanscore.emitters.otlp.forward import Forward
+from spanscore.emitters.otlp.forward_settings import ForwardCounts, ForwardSettings
 from spanscore.emitters.sending import send_queue
 from spanscore.emitters.sending.backlog import Backlog, QueueItem, QueueLimits
 from spanscore.emitters.sending.client import Accepted, Answer, Protocol, Refused, Retries, TryAgain, connect

@@ -16,7 +16,8 @@ from emitters.raw_requests import REQUESTS, RawSpan, is_root, taken_apart
 from emitters.reports import PASSED, ROOT_SPAN_ID, TRACE_ID, report, trajectory
 from otlp_capture import DEADLINE_S, InMemory
 from receivers.otlp_requests import field
-from spanscore.emitters.otlp.forward import Forward, ForwardCounts, ForwardSettings
+from spanscore.emitters.otlp.forward import Forward
+from spanscore.emitters.otlp.forward_settings import ForwardCounts, ForwardSettings
 from spanscore.emitters.sending.backlog import QueueLimits
 from spanscore.otlp.wire import WireError
 

@@ -16,7 +16,8 @@ from emitters.raw_requests import REQUESTS, taken_apart
 from emitters.reports import NOT_PASSED, PASSED, report, trajectory
 from otlp_capture import DEADLINE_S, InMemory, spans_of
 from receivers.otlp_requests import request_of, simple_span, span_id, trace_id
-from spanscore.emitters.otlp.forward import Forward, ForwardSettings
+from spanscore.emitters.otlp.forward import Forward
+from spanscore.emitters.otlp.forward_settings import ForwardSettings
 from spanscore.emitters.otlp.trace_keeper import HUNG_AFTER_S, TraceKeeper
 from spanscore.emitters.sending.backlog import QueueLimits
 from spanscore.emitters.sending.send_queue import Timing

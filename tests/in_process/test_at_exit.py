@@ -164,7 +164,7 @@ HUNG = """
 import atexit, sys, threading, time
 from dataclasses import replace
 from spanscore import config
-from spanscore.scoring.pipeline import EvaluatorEntry
+from spanscore.scoring.evaluator_entry import EvaluatorEntry
 
 atexit.register(lambda: sys.stderr.write(str(time.monotonic() - began)))  # registered first, it is called last
 

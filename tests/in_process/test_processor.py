@@ -27,7 +27,7 @@ from spanscore.in_process.processor import ScoringSpanProcessor
 from spanscore.recordings.files import Recording
 from spanscore.reports.serialization import report_line
 from spanscore.runs import offline
-from spanscore.scoring.pipeline import EvaluatorEntry
+from spanscore.scoring.evaluator_entry import EvaluatorEntry
 
 EVENT = "gen_ai.evaluation.result"
 LABEL = "gen_ai.evaluation.score.label"

@@ -14,7 +14,7 @@ from serving import DEADLINE_S, eventually
 from spanscore.contracts.settings import Endpoint
 from spanscore.receivers.otlp import Cors
 from spanscore.receivers.sockets.bearer import BearerTokens
-from spanscore.receivers.sockets.http_connection import HttpLimits
+from spanscore.receivers.sockets.http_limits import HttpLimits
 
 ONE = request_of(simple_span(1))
 BODIES = {PROTOBUF: ONE.SerializeToString(), JSON: to_json(ONE)}

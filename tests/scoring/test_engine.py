@@ -17,8 +17,9 @@ from spanscore.model import Evaluation, Failed, Outcome, Report, Score, Skipped,
 from spanscore.model.outcomes import MendedBy
 from spanscore.otlp.slices import Steps
 from spanscore.scoring.engine import Engine
+from spanscore.scoring.evaluator_entry import EvaluatorEntry
 from spanscore.scoring.owner import Listener, Owner
-from spanscore.scoring.pipeline import EvaluatorEntry, Pipeline, Scoring
+from spanscore.scoring.pipeline import Pipeline, Scoring
 from spanscore.trajectories.reader import DialectReader
 from traces import agent, model, tool
 

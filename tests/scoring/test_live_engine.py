@@ -18,9 +18,10 @@ from spanscore.evaluators.tool_call_trajectory import ToolCallTrajectory
 from spanscore.model import Outcome, Report, Score, Skipped, Span, Trace, Trajectory
 from spanscore.otlp.slices import Steps
 from spanscore.scoring.engine import Engine
+from spanscore.scoring.evaluator_entry import EvaluatorEntry
 from spanscore.scoring.live_engine import LiveEngine
 from spanscore.scoring.owner import Measure, Owner
-from spanscore.scoring.pipeline import EvaluatorEntry, Pipeline, Scoring
+from spanscore.scoring.pipeline import Pipeline, Scoring
 
 
 class Keeps(Pipeline):

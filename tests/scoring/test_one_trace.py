@@ -19,7 +19,8 @@ from spanscore.contracts.instruments.instrument import EVALUATIONS, FAIL_REASONS
 from spanscore.metrics.measurements import measurements
 from spanscore.model import Report, Span, Unit
 from spanscore.scoring.engine import Engine
-from spanscore.scoring.pipeline import EvaluatorEntry, Pipeline
+from spanscore.scoring.evaluator_entry import EvaluatorEntry
+from spanscore.scoring.pipeline import Pipeline
 from traces import agent, asked, lasting, model, tool
 
 HOUR: Final = 3600.0

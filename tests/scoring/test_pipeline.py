@@ -24,7 +24,8 @@ from spanscore.model import (
     Unit,
 )
 from spanscore.model.outcomes import MendedBy
-from spanscore.scoring.pipeline import EvaluatorEntry, Pipeline
+from spanscore.scoring.evaluator_entry import EvaluatorEntry
+from spanscore.scoring.pipeline import Pipeline
 from spanscore.trajectories.reader import DialectReader
 from traces import agent, asked, lasting, model, tool
 

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
 from spanscore.model import Lack, Report, Skipped, Trajectory
-from spanscore.scoring.pipeline import EvaluatorEntry
+from spanscore.scoring.evaluator_entry import EvaluatorEntry
 from spanscore.trajectories.lacking import CONTENT, Instrumentations, shortfall
 
 _ROWS_SHOWN: Final = 100

@@ -12,7 +12,7 @@ from spanscore.contracts import Parameters
 from spanscore.contracts.plugins import is_built_in
 from spanscore.messages.nearest import mistyped, suggestion
 from spanscore.model import Trajectory
-from spanscore.scoring.pipeline import EvaluatorEntry
+from spanscore.scoring.evaluator_entry import EvaluatorEntry
 
 _SEEN: Final = 100
 _KEYS: Final = 1_000

@@ -18,7 +18,7 @@ from spanscore.messages.printable import printable
 from spanscore.model import Report, Skipped
 from spanscore.reports.reason_table import ReasonTable
 from spanscore.reports.tally import Tally
-from spanscore.scoring.pipeline import EvaluatorEntry
+from spanscore.scoring.evaluator_entry import EvaluatorEntry
 from spanscore.trajectories.listed_calls import UNNAMED
 
 _REASONS_KEPT: Final = 1_000

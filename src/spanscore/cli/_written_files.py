@@ -13,7 +13,7 @@ from spanscore.config import ByCase
 from spanscore.errors import ConfigError, InputError
 from spanscore.recordings.replaced_files import replacing, write_text
 from spanscore.recordings.sources import STDIN, is_recording
-from spanscore.scoring.pipeline import EvaluatorEntry
+from spanscore.scoring.evaluator_entry import EvaluatorEntry
 
 
 def check_apart(paths: Mapping[str, Path], inputs: Mapping[str, str], shown: Collection[str]) -> None:

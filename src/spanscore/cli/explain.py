@@ -36,7 +36,8 @@ from spanscore.model import (
 )
 from spanscore.reports.evaluation_event import failure_text
 from spanscore.runs import offline
-from spanscore.scoring.pipeline import EvaluatorEntry, Pipeline
+from spanscore.scoring.evaluator_entry import EvaluatorEntry
+from spanscore.scoring.pipeline import Pipeline
 from spanscore.trajectories.explained import ExplainedSpan, Explanation, explained
 from spanscore.trajectories.lacking import Instrumentations, instrumentations
 from spanscore.trajectories.reader import DialectReader

@@ -15,9 +15,9 @@ from spanscore.config._nodes import Path as KeyPath
 from spanscore.config._sections import Annotate, Content, Metrics, Page, Telemetry
 from spanscore.contracts import Dialect
 from spanscore.scoring.conversations.settings import ConversationSettings
+from spanscore.scoring.evaluator_entry import EvaluatorEntry
 from spanscore.scoring.keep.settings import KeepSettings
 from spanscore.scoring.monitors.settings import MonitorSettings
-from spanscore.scoring.pipeline import EvaluatorEntry
 from spanscore.storage.settings import CAN_STORE, StorageSettings
 
 Settings = TypeVar("Settings")

@@ -19,8 +19,8 @@ from spanscore.contracts import NeedsModelCalls, looks_at_results
 from spanscore.contracts.plugins import is_built_in, names, version_of
 from spanscore.errors import ConfigError
 from spanscore.model import Trajectory
+from spanscore.scoring.evaluator_entry import EvaluatorEntry
 from spanscore.scoring.isolation.process import CAN_END, pickled
-from spanscore.scoring.pipeline import EvaluatorEntry
 
 PLUGIN_TIME_LIMIT_S: Final = 1.0
 

@@ -13,7 +13,8 @@ from spanscore.config import Config, default
 from spanscore.contracts import Emitter, Roots, looks_at_results
 from spanscore.model import Span, Unit
 from spanscore.scoring.conversations.held import Conversations
-from spanscore.scoring.pipeline import EvaluatorEntry, Pipeline
+from spanscore.scoring.evaluator_entry import EvaluatorEntry
+from spanscore.scoring.pipeline import Pipeline
 from spanscore.trajectories.masks import Masks
 from spanscore.trajectories.reader import DialectReader
 from spanscore.trajectories.wanted import UnusedTexts, Wanted, log_names, wanted_attributes

@@ -10,7 +10,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -31,6 +30,7 @@ from spanscore.recordings._recorded_tables import (
     parquet_documents,
     parquet_mentions,
 )
+from spanscore.recordings.input_problem import InputProblem
 from spanscore.recordings.sources import STDIN, Source, sources, why_unreadable
 from spanscore.recordings.span_batches import SortedSpans, SpanBatch
 
@@ -44,23 +44,6 @@ KEPT_OF_EACH: Final = 3
 _WHOLE_FILE: Final = 0
 _NAMES_SHOWN: Final = 3
 _NAME_WIDTH: Final = 200
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputProblem:
-    """Something in a recording that cannot be used."""
-
-    file: str
-    line: int
-    """Counted from 1; in protobuf with lengths the number of the request; 0 is the file as a whole."""
-    what: str
-    refused_spans: int = 0
-    """The number of spans that were lost by it, if it is known."""
-    refusal: Refusal | None = None
-    """Why these spans were refused."""
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.what}" if self.line else f"{self.file}: {self.what}"
 
 
 class Recording:

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from aiohttp import web
 
 from spanscore.receivers.sockets.bearer import BearerTokens
-from spanscore.receivers.sockets.http_connection import HttpLimits
+from spanscore.receivers.sockets.http_limits import HttpLimits
 from spanscore.receivers.sockets.http_server import BaseHttpServer
 from spanscore.service.live_page import LivePage
 from spanscore.service.page_access import refusal

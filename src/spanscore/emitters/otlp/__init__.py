@@ -10,7 +10,8 @@ from annotated_types import MinLen
 
 from spanscore.contracts import Emitter, Host
 from spanscore.contracts.settings import Example, SecretText, Text, Url
-from spanscore.emitters.otlp.forward import Forward, ForwardSettings
+from spanscore.emitters.otlp.forward import Forward
+from spanscore.emitters.otlp.forward_settings import ForwardSettings
 from spanscore.emitters.otlp.otlp_logs import CAPACITY, OtlpLogs
 from spanscore.emitters.otlp.otlp_metrics import OtlpMetrics
 from spanscore.emitters.sending.backlog import QueueLimits

@@ -5,77 +5,24 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final, Literal, Self
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Literal
 
-from spanscore.collect.held_trace import MOST_DELAYS
-from spanscore.contracts import PassingOn, Roots
+from spanscore.contracts import Roots
 from spanscore.emitters.otlp._encoded_scores import child_span_request, encoded_scores
-from spanscore.emitters.otlp._held_roots import HeldRoots, HoldLimits
+from spanscore.emitters.otlp._held_roots import HeldRoots
 from spanscore.emitters.otlp._keep_tags import observed_tags
+from spanscore.emitters.otlp.forward_settings import ITEMS, ForwardCounts, ForwardSettings
 from spanscore.emitters.otlp.trace_keeper import TraceKeeper
-from spanscore.emitters.sending.backlog import QueueItem, QueueLimits
-from spanscore.emitters.sending.client import Client, Retries
+from spanscore.emitters.sending.backlog import QueueItem
+from spanscore.emitters.sending.client import Client
 from spanscore.emitters.sending.send_queue import SendQueue, SendSettings, Timing
 from spanscore.model import CloseReason, KeepDecision, Report, Trace, Unit
 from spanscore.otlp.raw_requests import RootSpan, Split, split
 from spanscore.reports.evaluation_event import event_time_ns
 
-_SLACK_S: Final = 5.0
 _SCORES_SIZE: Final = 2048  # of the events of one root, about
 _TAGS_SIZE: Final = 128  # of a kept span, about
-_ITEMS: Final = 3  # that a trace becomes, about
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForwardCounts:
-    """Counts of spans. Invariant: `received == sent + queued + held + sum(dropped.values())`."""
-
-    received: int = 0
-    sent: int = 0
-    """Accepted by the receiver."""
-    queued: int = 0
-    """Waiting to be sent, or being sent."""
-    held: int = 0
-    """Root spans that wait for their scores."""
-    dropped: Mapping[str, int] = field(default_factory=dict)
-    """By why."""
-    annotated: int = 0
-    """Root spans passed on with events; part of the above."""
-    unannotated: Mapping[str, int] = field(default_factory=dict)
-    """Root spans passed on without, by why: `not_evaluated`, `expired`, `displaced` or `shut_down`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForwardSettings:
-    """Limits for root spans that are held and for requests that wait."""
-
-    roots: Roots = "parentless"
-    """The spans to hold back until their trace is scored: its roots, or `none`."""
-    annotates: bool = True
-    """Whether scores are put on the spans that are held back."""
-    child_spans: bool = False
-    """Whether scores are sent as a child span of the evaluated span."""
-    hold: HoldLimits = field(default_factory=HoldLimits)
-    queue: QueueLimits = field(default_factory=QueueLimits)
-    retries: Retries = field(default_factory=Retries)
-
-    @classmethod
-    def for_host(cls, passing: PassingOn) -> Self:
-        """Return the settings of a program that passes on."""
-        hold = HoldLimits(hold_s=MOST_DELAYS * passing.delay_s + _SLACK_S)
-        queue = QueueLimits()
-        if passing.waiting_bytes:  # all of it may have to be sent at the same time, with tags
-            size = queue.capacity_bytes + passing.waiting_bytes * 5 // 4
-            queue = replace(queue, capacity=_ITEMS * queue.capacity, capacity_bytes=size)
-        return cls(
-            roots=passing.held_roots,
-            annotates=passing.annotates,
-            child_spans=passing.child_spans,
-            hold=hold,
-            queue=queue,
-        )
 
 
 class Forward:
@@ -165,7 +112,7 @@ class Forward:
             items, more = held, held_size + held * _SCORES_SIZE
             if self._keeper is not None and self._keeper.is_on:
                 counts = self._keeper.counts
-                items += _ITEMS * len(self._keeper)
+                items += ITEMS * len(self._keeper)
                 more += counts.held_bytes + counts.held_spans * _TAGS_SIZE
         return self.outbox.has_room(1 + items, size + more) or not (self.outbox.size + items)
 

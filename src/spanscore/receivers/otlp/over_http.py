@@ -23,7 +23,7 @@ from spanscore.receivers.otlp import _responses as responses
 from spanscore.receivers.otlp import listed
 from spanscore.receivers.sockets.bearer import BearerTokens
 from spanscore.receivers.sockets.http_answers import ReadyAnswer
-from spanscore.receivers.sockets.http_connection import HttpLimits
+from spanscore.receivers.sockets.http_limits import HttpLimits
 from spanscore.receivers.sockets.http_server import BaseHttpServer
 from spanscore.receivers.sockets.listening import Address
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from dataclasses import dataclass
 from enum import Enum, auto
 from http import HTTPStatus
 from typing import Any, Final, cast
@@ -15,6 +14,7 @@ from aiohttp.http_exceptions import LineTooLong
 from aiohttp.http_parser import RawRequestMessage
 
 from spanscore.receivers.sockets.http_answers import RETRY_AFTER_S, ReadyAnswer, last_answer, not_http, raw_answer
+from spanscore.receivers.sockets.http_limits import HttpLimits
 
 _HEAD_END: Final = b"\r\n\r\n"
 _HEAD_BYTES: Final = 64 * 1024
@@ -25,25 +25,6 @@ _LINGER_S: Final = 2.0
 _HEADERS_TOO_LARGE: Final = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpLimits:
-    """The time limits for a client in seconds, and the most clients."""
-
-    head_s: float = 10.0
-    """For the request line and the headers."""
-    body_s: float = 30.0
-    """For the body."""
-    answer_s: float = 30.0
-    """To read the answer."""
-    idle_s: float = 60.0
-    """Between two requests."""
-    patience_s: float = 1.0
-    """To send a request, where others wait for the connection."""
-    connections: int = 1_000
-    connections_per_peer: int = 100
-    """From one IP address other than this machine's own."""
 
 
 class Clients:

@@ -15,7 +15,8 @@ from typing import Final, cast
 from aiohttp import HttpVersion10, web
 
 from spanscore.receivers.sockets.http_answers import not_http
-from spanscore.receivers.sockets.http_connection import Clients, Connection, HttpLimits
+from spanscore.receivers.sockets.http_connection import Clients, Connection
+from spanscore.receivers.sockets.http_limits import HttpLimits
 from spanscore.receivers.sockets.listening import Address, bound
 from spanscore.receivers.sockets.tls import Tls
 

@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 from spanscore.contracts import Evaluator
 from spanscore.model import Failed, Outcome, Trajectory
 from spanscore.model.outcomes import failure
+from spanscore.scoring.evaluator_entry import Elsewhere
 from spanscore.scoring.isolation.patience import Patience
 from spanscore.scoring.isolation.process import EvaluatorLost, EvaluatorProcess
-from spanscore.scoring.pipeline import Elsewhere
 
 SET_ASIDE: Final = "SetAside"
 OVERLOADED: Final = "Overloaded"
