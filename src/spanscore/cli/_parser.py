@@ -86,6 +86,11 @@ def path_ending(*suffixes: str) -> Callable[[str], Path]:
     return read
 
 
+def add_runs(parser: argparse.ArgumentParser) -> None:
+    """Add the argument that names recordings."""
+    parser.add_argument("files", nargs="+", metavar="FILE", help="a recording, a directory of recordings, or -")
+
+
 def add_header(parser: argparse.ArgumentParser, use: str) -> None:
     """Add the option `--header`, which can be given several times."""
     parser.add_argument("--header", action="append", type=_name_and_value, default=[], metavar="NAME=VALUE", help=use)

@@ -32,25 +32,24 @@ class ReportWriter(Protocol):
         ...
 
 
-class JsonLines:
-    """Writes a line for each report as it comes."""
-
-    def __init__(self, out: TextIO) -> None:
-        self._out: Final = out
-
-    def add(self, report: Report) -> None:
-        self._out.write(f"{report_line(report, content=report.tool_content)}\n")
-
-    def finish(self, summary: Summary) -> None: ...
-
-
-class CaseLines:
-    """Writes a line for each case when all reports are in."""
-
+class _Lines:
     def __init__(self, out: TextIO) -> None:
         self._out: Final = out
 
     def add(self, report: Report) -> None: ...
+
+    def finish(self, summary: Summary) -> None: ...
+
+
+class JsonLines(_Lines):
+    """Writes a line for each report as it comes."""
+
+    def add(self, report: Report) -> None:
+        self._out.write(f"{report_line(report, content=report.tool_content)}\n")
+
+
+class CaseLines(_Lines):
+    """Writes a line for each case when all reports are in."""
 
     def finish(self, summary: Summary) -> None:
         if summary.repeated is None:
@@ -59,13 +58,8 @@ class CaseLines:
             self._out.writelines(summary.repeated.lines())
 
 
-class ReasonLines:
+class ReasonLines(_Lines):
     """Writes a line for each reason for which runs failed when all reports are in."""
-
-    def __init__(self, out: TextIO) -> None:
-        self._out: Final = out
-
-    def add(self, report: Report) -> None: ...
 
     def finish(self, summary: Summary) -> None:
         rows = (json.dumps(row.as_json(), ensure_ascii=False, separators=(",", ":")) for row in summary.why.rows())

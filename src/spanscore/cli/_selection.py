@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from spanscore import config as configuration
+from spanscore.cli._parser import add_runs
 from spanscore.compare.globs import glob_matcher
 from spanscore.config import Config
 from spanscore.errors import ConfigError
@@ -19,6 +20,13 @@ from spanscore.reports.cases import CASE_KEYS, Cases, case_of
 from spanscore.reports.reason_table import TRACE_ID_START
 
 _VALUES_KEPT: Final = 10_000
+
+
+def add_scored_runs(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that name recordings, and the evaluators that score them."""
+    add_runs(parser)
+    parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration (default: tool-call health)")
+    add_evaluators(parser)
 
 
 def add_filters(parser: argparse.ArgumentParser, verb: str, key_use: str, default_key: str = "") -> None:

@@ -19,7 +19,7 @@ from spanscore.cli import FAILED, OK
 from spanscore.cli._columns import width_of
 from spanscore.cli._markdown import as_text, code
 from spanscore.cli._recordings import other_signals, passed_over, reading, unusable
-from spanscore.cli._selection import Selection, add_evaluators, add_filters, configured
+from spanscore.cli._selection import Selection, add_filters, add_scored_runs, configured
 from spanscore.compare.names import listed, short
 from spanscore.config import parts as wiring
 from spanscore.errors import InputError
@@ -57,9 +57,7 @@ def define(parser: argparse.ArgumentParser) -> None:
         "or a label could not be used, or no labelled run was checked, 2 usage, configuration or a wrong file of "
         "labels."
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="a recording, a directory of recordings, or -")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration (default: tool-call health)")
-    add_evaluators(parser)
+    add_scored_runs(parser)
     labels = parser.add_mutually_exclusive_group()
     labels.add_argument(
         "--labels",

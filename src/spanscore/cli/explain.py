@@ -7,14 +7,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
 from typing import Final
 
 from spanscore.cli import FAILED, OK
 from spanscore.cli._lacked import Lacked
 from spanscore.cli._marked import marked_calls
 from spanscore.cli._recordings import passed_over, problems_of, reading, tell_of_unmatched
-from spanscore.cli._selection import Selection, add_evaluators, add_filters, configured
+from spanscore.cli._selection import Selection, add_filters, add_scored_runs, configured
 from spanscore.compare.differences import json_text
 from spanscore.config import parts as wiring
 from spanscore.contracts.plugins import find, names
@@ -59,9 +58,7 @@ def define(parser: argparse.ArgumentParser) -> None:
         "Exit status: 0 a trace was explained, 1 no trace was found, or a recording could not be read, 2 usage or "
         "configuration."
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="a recording, a directory of recordings, or -")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration (default: tool-call health)")
-    add_evaluators(parser)
+    add_scored_runs(parser)
     parser.add_argument(
         "--no-content", action="store_true", help="leave arguments, results and the texts of errors out"
     )

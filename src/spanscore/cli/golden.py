@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from spanscore.cli import FAILED, OK
-from spanscore.cli._parser import path_ending
+from spanscore.cli._parser import add_runs, path_ending
 from spanscore.cli._recordings import left_out, named, passed_over, reading, tell_of_unmatched, unusable
 from spanscore.cli._selection import add_reading, reading_configured
 from spanscore.cli._written_files import check_apart, replace_text
@@ -30,7 +30,7 @@ def define(parser: argparse.ArgumentParser) -> None:
         "as `expected_from: {dataset: FILE, key: ATTR}` takes them. Runs of one case that differ are alternatives. "
         "Exit status: 0 every run has its row, 1 a run has no case, or a recording could not be read, 2 usage."
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="a recording, a directory of recordings, or -")
+    add_runs(parser)
     parser.add_argument(
         "-o", "--output", type=path_ending(".jsonl"), required=True, metavar="FILE", help="the dataset, a .jsonl file"
     )

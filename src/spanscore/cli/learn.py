@@ -13,7 +13,7 @@ from spanscore import __version__
 from spanscore import config as configuration
 from spanscore.cli import FAILED, OK
 from spanscore.cli._learned_yaml import document
-from spanscore.cli._parser import path_ending
+from spanscore.cli._parser import add_runs, path_ending
 from spanscore.cli._recordings import (
     ProgressLines,
     left_out,
@@ -56,7 +56,7 @@ def define(parser: argparse.ArgumentParser) -> None:
         "evidence. Leaving each run out in turn estimates how many good runs would fail. Exit status: 0 the "
         "configuration is written, 1 a recording could not be read, or a run could not be used, 2 usage."
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="a recording, a directory of recordings, or -")
+    add_runs(parser)
     parser.add_argument(
         "-o",
         "--output",

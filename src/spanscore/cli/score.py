@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Final
 
 from spanscore import config as configuration
@@ -14,7 +13,7 @@ from spanscore.cli._parser import number
 from spanscore.cli._recordings import other_signals, passed_over, problems_of, reading, tell_of_unmatched
 from spanscore.cli._repeated_cases import RepeatedCases
 from spanscore.cli._report_writers import add_outputs, opened_outputs
-from spanscore.cli._selection import Selection, add_evaluators, add_filters, configured
+from spanscore.cli._selection import Selection, add_filters, add_scored_runs, configured
 from spanscore.cli._summary import Summary
 from spanscore.cli._written_files import expecting
 from spanscore.compare.names import short
@@ -37,9 +36,7 @@ def define(parser: argparse.ArgumentParser) -> None:
         "Exit status: 0 all runs passed, 1 a run failed, was not checked or could not be read, 2 usage or "
         "configuration."
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="a recording, a directory of recordings, or -")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration (default: tool-call health)")
-    add_evaluators(parser)
+    add_scored_runs(parser)
     add_outputs(parser)
     parser.add_argument(
         "--fail-under",

@@ -20,7 +20,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from spanscore.cli import FAILED, OK
-from spanscore.cli._parser import add_header
+from spanscore.cli._parser import add_header, add_runs
 from spanscore.cli._recordings import other_signals, problems_of, reading
 from spanscore.emitters.sending.client import (
     Accepted,
@@ -66,7 +66,7 @@ def define(parser: argparse.ArgumentParser) -> None:
         "Reads JSON, JSON Lines or protobuf, plain or gzip; directories are read recursively, - is standard input. "
         "Exit status: 0 the receiver took all of it, 1 it refused a part, or a recording could not be read, 2 usage."
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="a recording, a directory of recordings, or -")
+    add_runs(parser)
     parser.add_argument("--endpoint", required=True, metavar="URL", help="such as http://localhost:4318")
     parser.add_argument("--protocol", choices=get_args(Protocol), default="http/protobuf", help="default: %(default)s")
     add_header(parser, "sent with every request")

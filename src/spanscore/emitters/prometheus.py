@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import ClassVar, Final, Self
 
@@ -12,9 +11,7 @@ from spanscore.contracts.settings import Endpoint, ListenAddress
 from spanscore.emitters.sending.in_time import within
 from spanscore.errors import OutputError
 from spanscore.messages.faults import reason_of
-from spanscore.metrics.accumulation import origin_of
 from spanscore.metrics.exposition import Exposition, MetricsServer
-from spanscore.metrics.measurements import measurements
 from spanscore.model import Report
 
 _ENDPOINT: Final = Endpoint("localhost", 9464)
@@ -61,7 +58,7 @@ class Prometheus(Immediate):
 
     def emit(self, report: Report) -> None:
         """Add the report's measurements."""
-        self.sink.record_all(measurements(report), origin_of(report, time.time()))
+        self.sink.add(report)
 
     def close(self, timeout_s: float) -> bool:
         """Stop serving the page, if this emitter serves it."""

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from spanscore.contracts.instruments.instrument import SCORE_INSTRUMENTS, Instrument
 from spanscore.contracts.instruments.own import OWN_INSTRUMENTS
-from spanscore.metrics.measurements import Measurement
+from spanscore.metrics.measurements import Measurement, measurements
 from spanscore.metrics.series import Labels, Read, SeriesTable, Values, looked_up, name_limits
 from spanscore.model import Report
 
@@ -76,11 +76,11 @@ class Accumulation:
         """Add a measurement to a counter or a histogram."""
         self.record_all([(instrument, value, values)], origin)
 
-    def record_all(self, measurements: Iterable[Measurement], origin: Origin | None) -> None:
+    def record_all(self, measured: Iterable[Measurement], origin: Origin | None) -> None:
         """Add the measurements of one trajectory atomically: a collection sees all of them, or none."""
         tables = self._tables
         with self._lock:
-            for instrument, value, values in measurements:
+            for instrument, value, values in measured:
                 series = tables[instrument.name][values]
                 series.total += value
                 bucket = 0
@@ -89,6 +89,10 @@ class Accumulation:
                     series.counts[bucket] += 1
                 if origin is not None and (value or boundaries):
                     series.origins[bucket] = (origin, value)
+
+    def add(self, report: Report) -> None:
+        """Add the measurements of a report."""
+        self.record_all(measurements(report), origin_of(report, time.time()))
 
     def observe(self, instrument: Instrument, read: Read) -> None:
         """Set the callback that returns a counter's or a gauge's numbers at collection; it replaces an earlier one."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar, dataclass_transform
+from typing import Any, Final, Generic, TypeVar, dataclass_transform
 
 from spanscore.model.spans import JSON
 
 _T = TypeVar("_T")
+_Content = TypeVar("_Content", bound=Sized)
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
@@ -17,22 +18,31 @@ def value(cls: type[_T]) -> type[_T]:
     return dataclass(slots=True, kw_only=True, unsafe_hash=True)(cls)
 
 
-class Later(Mapping[str, JSON]):
-    """A mapping whose content is read on first use, which in most traces is never.
+class _OnFirstUse(Generic[_Content]):
+    """A content that is read on first use, which in most traces is never.
 
     A model is sent the whole conversation and all its tools each time: to read them takes longer than all the rest.
     """
 
     __slots__ = ("_find", "_found")
 
-    def __init__(self, find: Callable[[], Mapping[str, JSON]]) -> None:
+    def __init__(self, find: Callable[[], _Content]) -> None:
         self._find: Final = find
-        self._found: Mapping[str, JSON] | None = None
+        self._found: _Content | None = None
 
-    def _all(self) -> Mapping[str, JSON]:
+    def _all(self) -> _Content:
         if self._found is None:
             self._found = self._find()
         return self._found
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+
+class Later(_OnFirstUse[Mapping[str, JSON]], Mapping[str, JSON]):
+    """A mapping whose content is read on first use."""
+
+    __slots__ = ()
 
     def __getitem__(self, key: str) -> JSON:
         return self._all()[key]
@@ -40,29 +50,14 @@ class Later(Mapping[str, JSON]):
     def __iter__(self) -> Iterator[str]:
         return iter(self._all())
 
-    def __len__(self) -> int:
-        return len(self._all())
 
-
-class LaterList(Sequence[_T]):
+class LaterList(_OnFirstUse[Sequence[_T]], Sequence[_T]):
     """A sequence whose content is read on first use. It equals any sequence with the same items."""
 
-    __slots__ = ("_find", "_found")
-
-    def __init__(self, find: Callable[[], Sequence[_T]]) -> None:
-        self._find: Final = find
-        self._found: Sequence[_T] | None = None
-
-    def _all(self) -> Sequence[_T]:
-        if self._found is None:
-            self._found = self._find()
-        return self._found
+    __slots__ = ()
 
     def __getitem__(self, place: Any) -> Any:
         return self._all()[place]
-
-    def __len__(self) -> int:
-        return len(self._all())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and [*self] == [*other]

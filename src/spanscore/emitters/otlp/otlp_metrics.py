@@ -16,8 +16,7 @@ from spanscore.emitters.otlp._encoded_values import own_envelope
 from spanscore.emitters.sending.backlog import EXPORT_FAILED, QueueItem, QueueLimits
 from spanscore.emitters.sending.client import Client
 from spanscore.emitters.sending.send_queue import SendQueue, SendSettings
-from spanscore.metrics.accumulation import Accumulation, origin_of
-from spanscore.metrics.measurements import measurements
+from spanscore.metrics.accumulation import Accumulation
 from spanscore.model import Report
 from spanscore.otlp.raw_requests import joined
 
@@ -60,7 +59,7 @@ class OtlpMetrics:
 
     def emit(self, report: Report) -> None:
         """Add the report's measurements."""
-        self.sink.record_all(measurements(report), origin_of(report, time.time()))
+        self.sink.add(report)
 
     def flush(self, timeout_s: float) -> bool:
         """Send the sums now."""
