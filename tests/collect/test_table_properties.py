@@ -372,7 +372,7 @@ class TraceTableMachine(RuleBasedStateMachine):
             trace_id, revision = data.draw(st.sampled_from(sorted(self.closed)))
             trace = Trace(trace_id=trace_id, spans=(), close_reason=CloseReason.ROOT_ENDED, revision=revision)
             self.model.hold(trace_id, revision)
-            self.table.hold(trace)
+            self.table.past.hold(trace.trace_id, trace.revision)
 
     @rule()
     def drain(self) -> None:

@@ -83,7 +83,7 @@ class ClosedTraces:
             self._forget(self._held, GivenUp.NO_ROOM)
 
     def hold(self, trace_id: bytes, revision: int) -> None:
-        """Keep the spans of a trace longer, because its run pauses in that revision, the last one of the trace."""
+        """Keep the spans of a trace for up to `pause_wait_s`, because its run pauses in that revision, its last one."""
         trace = self._held.get(trace_id)
         if trace is None or trace.revision != revision or trace.over_limit:
             return

@@ -34,8 +34,8 @@ class TraceTable:
     A span whose trace is closed opens the trace again while its spans are held (`keep_closed_s`); the trace then closes
     once more, with all its spans and the next revision. Otherwise the late span is only counted. The id of a closed
     trace is not taken for a new trace as long as it is remembered. Whether the run of a closed trace pauses is known
-    only to its reader, who then calls `hold`: the trace may open again for `pause_wait_s`, as an open trace like any
-    other, of its age at that moment.
+    only to its reader, who then calls `past.hold`: the trace may open again for `pause_wait_s`, as an open trace like
+    any other, of its age at that moment.
 
     A refused span is replaced by a stand-in of kind `REFUSED`. It is no span of its trace, which closes with the number
     of them; one that comes late opens it again as a span does. Without any span it waits for one up to
@@ -152,10 +152,6 @@ class TraceTable:
         if trace is not None:
             self._close(trace, reason)
         return next(iter(self._close_due(0)), None)
-
-    def hold(self, trace: Trace) -> None:
-        """Keep the spans of a trace, just closed, for up to `pause_wait_s`, because its run pauses."""
-        self.past.hold(trace.trace_id, trace.revision)
 
     def give_up(self, trace_ids: Iterable[bytes]) -> None:
         """Release open traces without closing them; another process closes them.

@@ -170,17 +170,15 @@ class TrajectoryMatch(MatchingEvaluator):
     def _matching(self, names: Sequence[str], calls: Sequence[ToolCall], run: Results) -> Pairs:
         """Pair calls with those of the reference, of which some have matchers."""
         comparisons = self._compiled.comparisons
-
-        def contains(name: str, actual: Hashable, reference: Hashable) -> bool:
-            return comparisons[name].fits(actual, reference)
-
         made, wanted, partners = fitting(
             names,
             calls,
             self._compiled.wanted,
             key=lambda name, arguments: comparisons[name].key(arguments),
             matches=lambda wanted, index: self._matches(wanted, calls, index, run),
-            contained=contains if any(each.by_containment for each in comparisons.values()) else None,
+            contained=(lambda name, actual, expected: comparisons[name].fits(actual, expected))
+            if any(each.by_containment for each in comparisons.values())
+            else None,
         )
         return (common_subsequence if self.mode == "in_order" else maximum_matching)(made, wanted, partners)
 
@@ -299,5 +297,4 @@ def _paths(parameter: str, texts: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     try:
         return tuple(map(parsed_path, texts))
     except ValueError as error:
-        message = f"{parameter}: {error}"
-        raise ValueError(message) from error
+        raise ValueError(f"{parameter}: {error}") from error

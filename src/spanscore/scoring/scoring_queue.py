@@ -174,7 +174,13 @@ class ScoringQueue:
             next(steps)
         except StopIteration as done:
             self._beginning = None
-            self._begun(trace, done.value, began)
+            scoring: Scoring = done.value
+            if scoring.is_paused:
+                self._table.past.hold(trace.trace_id, trace.revision)
+                self._note_given_up()
+                if self._table.past.is_paused(trace.trace_id):
+                    self._owner.listener.paused(trace.trace_id)
+            self._begin(_UnderWay(scoring, began))
         except BaseException as error:  # noqa: BLE001 - a fault in one trace must not cost another
             self._beginning = None
             self._wait_no_more(trace)
@@ -186,14 +192,6 @@ class ScoringQueue:
         finally:
             if self.pipeline.reader.failures:
                 self.unscored.note_failures(self.pipeline.reader)
-
-    def _begun(self, trace: Trace, scoring: Scoring, began: float) -> None:
-        if scoring.is_paused:
-            self._table.hold(trace)
-            self._note_given_up()
-            if self._table.past.is_paused(trace.trace_id):
-                self._owner.listener.paused(trace.trace_id)
-        self._begin(_UnderWay(scoring, began))
 
     def _begin(self, under_way: _UnderWay) -> None:
         self._under_way.append(under_way)

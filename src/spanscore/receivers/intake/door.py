@@ -66,7 +66,9 @@ class Door:
                 else:
                     decode = self._intake.decode if signal is None else self._intake.decode_logs
                     request = await decode(body, encoding)
-                    answer, decoder = self._intake.accept(request), request.decoder
+                    answer = self._intake.accept(request)
+                    if request.encoding is Encoding.PROTOBUF:  # others have a single decoder
+                        decoder = request.decoded.decoder
         except TimeoutError as error:
             raise self.admission.refusal(Busy.REQUESTS) from error
         except NoRoom as error:

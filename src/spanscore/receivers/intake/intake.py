@@ -73,11 +73,6 @@ class DecodedRequest(NamedTuple):
     onward: bytes
     """The bytes to send on; empty if there is nothing."""
 
-    @property
-    def decoder(self) -> str | None:
-        """The decoder that read it; None for encodings with a single decoder."""
-        return self.decoded.decoder if self.encoding is Encoding.PROTOBUF else None
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakeCounts:
