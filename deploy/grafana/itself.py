@@ -92,6 +92,27 @@ def _losses(made: dashboard.Dashboard) -> None:
             *_most(evaluator, errors, "gen_ai_evaluation_name, error_type", 6),
         )
     )
+    made.with_panel(
+        bars(
+            Says(
+                "Refused requests",
+                "Whole requests. Those that are too_large, malformed or unsupported are lost; clients send others again.",
+                "None: no request was refused.",
+            ),
+            *_most("{{spanscore_reason}}", "spanscore_requests_refused_total", reason, 10),
+        )
+    )
+    before, after = "spanscore_outcome_from", "spanscore_outcome_to"
+    made.with_panel(
+        bars(
+            Says(
+                "Verdicts that late spans changed",
+                "Runs that were scored again with their late spans: the verdict before, and the one after.",
+                "None: late spans changed no verdict.",
+            ),
+            *_most(f"{{{{{before}}}}} → {{{{{after}}}}}", "spanscore_runs_revised_total", f"{before}, {after}", 6),
+        )
+    )
 
 
 def _resources(made: dashboard.Dashboard) -> None:
@@ -115,6 +136,19 @@ def _resources(made: dashboard.Dashboard) -> None:
             unit=BYTES,
             shade=BLUE,
         )
+    )
+    made.with_panel(
+        lines(
+            Says(
+                "Delay of exporters",
+                "For how long the receiver behind an exporter has taken nothing, although items wait. The longest of "
+                "all processes.",
+                "None: no exporter sends over the network.",
+            ),
+            ("{{spanscore_emitter}}", "max by (spanscore_emitter) (spanscore_export_delay_seconds)"),
+            unit=SECONDS,
+            shade=BLUE,
+        ).span(24)
     )
 
 

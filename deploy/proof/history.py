@@ -170,6 +170,8 @@ class History:
             page.record(own["spanscore.spans.dropped"], 1, ("duplicate",))
             page.record(own["spanscore.spans.refused"], 1, ("malformed",))
             page.record(own["spanscore.export.failures"], 1, ("otlp", "unavailable"))
+            page.record(own["spanscore.requests.refused"], 1, ("too_large",))
+            page.record(own["spanscore.runs.revised"], 1, ("pass", "fail"))
             page.record(own["spanscore.keep.undecided"], 1, ("max_bytes",))
         for name, values, number in _GAUGES:
             _observe(page, own[name], values, number + self._random.randrange(5))
@@ -196,6 +198,7 @@ _GAUGES: Final = (
     ("spanscore.traces.open", (), 7),
     ("spanscore.spans.live", (), 40),
     ("spanscore.memory.held", (), 5_000_000),
+    ("spanscore.export.delay", ("otlp",), 0),
     ("spanscore.queue.size", ("requests",), 12),
     ("spanscore.queue.capacity", ("requests",), 1000),
     ("spanscore.storage.size", (), 3_000_000),

@@ -98,17 +98,29 @@ def test_alerts_name_panels_and_boards_that_are_there() -> None:
 
     assert (
         {
+            "Delay of exporters",
             "Errors of tools",
             "Failing runs by reason",
             "Failing runs of monitors",
             "Loops",
+            "Refused requests",
             "Runs that wait for approval",
             "Traces of failing runs",
+            "Verdicts that late spans changed",
         }
         == named["panel"] & panels
         == named["panel"]
     )
     assert {"spanscore: one evaluator"} == named["board"] & {board["title"] for board in boards} == named["board"]
+
+
+def test_what_an_alert_is_about_is_on_a_board() -> None:
+    """Every metric of an alert, and of the rules that record for it, is drawn; an alarm of a monitor as evidence."""
+    boards = "".join(path.read_text(encoding="utf-8") for path in (GRAFANA / "dashboards").glob("*.json"))
+    metrics = {prometheus_name(each) for each in (*SCORE_INSTRUMENTS, *OWN_INSTRUMENTS)}
+    drawn, about = ({each for each in metrics if each in text} for text in (boards, str(RULES)))
+
+    assert {"spanscore_monitor_alarm"} == about - drawn
 
 
 def test_rules_name_metrics_that_exist() -> None:

@@ -13,7 +13,19 @@ from dialects.spans import built_in_dialects, built_in_reader, exception
 from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
 from spanscore.contracts import Markers, ModelReading, Precedence, Reading
-from spanscore.model import Evaluation, Failed, Outcome, Report, Score, Skipped, Span, Trace, Trajectory, refused_span
+from spanscore.model import (
+    Evaluation,
+    Failed,
+    Outcome,
+    Report,
+    Score,
+    Skipped,
+    Span,
+    Trace,
+    Trajectory,
+    Unit,
+    refused_span,
+)
 from spanscore.model.outcomes import MendedBy
 from spanscore.otlp.slices import Steps
 from spanscore.scoring.engine import Engine
@@ -373,11 +385,11 @@ class Forbidden(Calls):
         return Score(0.0, passed=False, mended_by=MendedBy.NOTHING) if trajectory.calls else PASS
 
 
-def late_engine(now: list[float], kept: Kept, evaluator: Calls | None = None) -> Engine:
+def late_engine(now: list[float], kept: Kept, evaluator: Calls | None = None, unit: Unit = Unit.TRACE) -> Engine:
     """Return an engine that has the time from a list, and scores whether there was a call."""
     table = TraceTable(TraceSettings(decision_delay_s=1), lambda span: not span.parent_span_id)
     asked = evaluator or Calls()
-    pipeline = Pipeline([EvaluatorEntry(name="calls", type="t", resolve=lambda _: asked)], built_in_reader())
+    pipeline = Pipeline([EvaluatorEntry(name="calls", type="t", resolve=lambda _: asked)], built_in_reader(), unit)
     return Engine(table, pipeline, {"kept": kept}, lambda: now[0])
 
 
@@ -425,6 +437,37 @@ def test_a_run_that_fails_before_its_pause_is_not_counted_again() -> None:
     assert [("fail", True, False), ("fail", False, False)] == [
         (report.verdict, report.trajectory.completeness.is_part, report.paused_before) for report in kept.reports
     ]
+
+
+def test_a_run_that_comes_late_is_counted() -> None:
+    """At its first revision, once. Beside it stands the run that earlier revisions had."""
+    now, kept = [0.0], Kept()
+    engine = late_engine(now, kept, unit=Unit.AGENT)
+    root = trace_of(1)
+    inner = agent(2, "helper")._replace(trace_id=root.trace_id, parent_span_id=root.span_id)
+    for spans in ([root], [inner], [late_call(3)]):
+        engine.add(spans)
+        now[0] += 2
+        engine.expire()
+
+    found = [(each.revision, each.trajectory.agent, each.paused_before) for each in kept.reports]
+    first, second = [(1, "planner", False), (1, "helper", True)], [(2, "planner", False), (2, "helper", False)]
+    assert [(0, "planner", False), *first, *second] == found
+
+
+def test_a_run_with_another_root_is_not_counted_again() -> None:
+    """The calls of an agent whose own span comes late were counted without it."""
+    now, kept = [0.0], Kept()
+    engine = late_engine(now, kept, unit=Unit.AGENT)
+    root = trace_of(1)._replace(name="GET", attributes={})
+    inner = agent(2, "helper")._replace(trace_id=root.trace_id, parent_span_id=root.span_id)
+    for spans in ([root, late_call(3)._replace(parent_span_id=inner.span_id)], [inner]):
+        engine.add(spans)
+        now[0] += 2
+        engine.expire()
+
+    found = [(each.revision, each.trajectory.agent, each.paused_before) for each in kept.reports]
+    assert [(0, None, False), (1, "helper", False)] == found
 
 
 def test_spans_that_come_too_late_are_told(caplog: pytest.LogCaptureFixture) -> None:

@@ -230,8 +230,8 @@ class Report:
     unmeasured: frozenset[str] = frozenset()
     """The names of the metrics to which it adds nothing."""
     paused_before: bool = False
-    """Whether it is a revision, and metrics have not counted the run, as it paused in all reports before or is new in
-    a trace that paused."""
+    """Whether it is a revision, and metrics have not counted the run, as it paused in all reports before, or no earlier
+    revision had it."""
     resumed: bool = False
     """Whether it is the first revision without a pause of a run that paused in its trace."""
     conversation: ConversationOutline | None = None

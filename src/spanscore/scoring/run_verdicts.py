@@ -26,20 +26,28 @@ def with_verdicts(trace: Trace, reports: Iterable[Report], revised: Counter[tupl
         reports: its reports.
         revised: counts changes of verdicts, by the verdict before and the one after.
     """
+    reports = tuple(reports)
     continues = not _PAUSES.isdisjoint(trace.verdicts.values())
+    # If a run is gone, late spans have put its calls into one that seems to be new.
+    may_be_new = trace.revision > 0 and trace.verdicts.keys() <= {_run(each) for each in reports}
     for report in reports:
         if report.trajectory.recognised:
-            yield _noted(trace, report, revised, continues=continues)
+            yield _noted(trace, report, revised, may_be_new=continues or may_be_new)
         else:
             yield replace(report, evaluations=())
 
 
-def _noted(trace: Trace, report: Report, revised: Counter[tuple[str, str]], *, continues: bool) -> Report:
+def _run(report: Report) -> bytes:
+    """Return what tells a run from others of its trace."""
+    return report.trajectory.root_span_id if report.trajectory.unit is Unit.AGENT else b""
+
+
+def _noted(trace: Trace, report: Report, revised: Counter[tuple[str, str]], *, may_be_new: bool) -> Report:
     """Note the verdict of a run for its next revision, and return the report, marked if the run was not counted.
 
-    That is if the run has only paused, or if it is new in a trace that continues after a pause.
+    That is if the run has only paused, or if no earlier revision had it, and `may_be_new`.
     """
-    run = report.trajectory.root_span_id if report.trajectory.unit is Unit.AGENT else b""
+    run = _run(report)
     before = trace.verdicts.get(run)
     pauses = bool(report.trajectory.completeness.paused)
     if pauses and not report.failing:
@@ -52,4 +60,4 @@ def _noted(trace: Trace, report: Report, revised: Counter[tuple[str, str]], *, c
         revised[counted, report.verdict] += 1
     if only_paused:
         return replace(report, paused_before=before == _PAUSED, resumed=not pauses)
-    return replace(report, paused_before=True) if continues and before is None else report
+    return replace(report, paused_before=True) if may_be_new and before is None else report

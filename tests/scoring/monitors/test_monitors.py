@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 import tracemalloc
 from collections.abc import Iterator
+from dataclasses import field, make_dataclass, replace
 
 import pytest
 
 from cases import failing
-from scoring.monitors.runs_of_shop import monitored, run_of_shop
+from scoring.monitors.runs_of_shop import DAY_S, monitored, run_of_shop
 from spanscore.model import Evaluation, Failed, Report, Score, Skipped, ToolCall
 from spanscore.model.alarms import MonitorAlarm
 from spanscore.scoring.monitors.monitor import MOST_SERIES, OTHER, UNSEEN_MINUTES, SeriesState, series_name
@@ -264,6 +265,24 @@ def test_other_settings_begin_anew() -> None:
     assert [] == second.restore(first.saved(is_end=True))
 
     assert [0, 1, 0] == [sum((state.evidence or 0) > 0 for _, state in each.states()) for each in second.each]
+
+
+def test_what_is_at_its_default_is_no_setting() -> None:
+    """A setting that a later version adds, `fails` and the order of keys forget nothing."""
+    later = make_dataclass("Later", [("room", float, field(default=1.0))], bases=(MonitorSettings,), frozen=True)
+    of = MonitoredRuns(evaluator="rules")
+    written = MonitoredRuns(evaluator="rules", fails=True)
+    new, stable = {"service.version": "2.*", "service.name": "shop"}, {"service.version": "1.*"}
+    turned = dict(reversed(new.items()))
+
+    def stored(**settings: MonitorSettings) -> bytes:
+        return Monitors(settings).saved(is_end=True)
+
+    before = stored(one=monitored(), two=MonitorSettings(of=of, new=new, stable=stable, false_alarm=0.01))
+    one = later(of=written, at_most=0.05, one_false_alarm_per_s=30 * DAY_S)
+    two = later(of=written, new=turned, stable=stable, false_alarm=0.01)
+    assert before == stored(one=one, two=two)
+    assert before != stored(one=replace(one, room=2.0), two=two)
 
 
 def test_a_dropped_alarm_ends() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, fields
 from typing import Final, NamedTuple, TypeAlias
 
-from msgspec import MsgspecError
+from msgspec import MsgspecError, json
 from msgspec.msgpack import Decoder, Encoder
 
 from spanscore.model import Report
@@ -15,7 +16,7 @@ from spanscore.reports.reasons import Reason, reasons
 from spanscore.scoring.monitors.e_detector import Evidence
 from spanscore.scoring.monitors.judged import is_counted
 from spanscore.scoring.monitors.monitor import ObjectiveMonitor, SavedSeries, SeriesKey, series_name
-from spanscore.scoring.monitors.settings import MonitorSettings
+from spanscore.scoring.monitors.settings import MonitoredRuns, MonitorSettings
 from spanscore.scoring.monitors.versions import VersionComparison, VersionMonitor
 
 _LOST_MINUTES: Final = 2
@@ -177,4 +178,14 @@ def _dropped(stored: _SavedMonitor, why: str, minute: int) -> Iterator[MonitorAl
 
 
 def _identity(settings: MonitorSettings) -> str:
-    return repr(settings)
+    """Return what a monitor counts: not what is left at its default, as a later version may have further settings."""
+    of = {name: value for name, value in _given(settings.of) if name != "fails"}  # which only reads well
+    return json.encode(dict(_given(settings)) | {"of": of}, order="sorted").decode()
+
+
+def _given(settings: MonitorSettings | MonitoredRuns) -> Iterator[tuple[str, object]]:
+    """Yield the settings that have another value than their default."""
+    for each in fields(settings):
+        default = each.default if each.default_factory is MISSING else each.default_factory()
+        if (value := getattr(settings, each.name)) != default:
+            yield each.name, value
