@@ -36,7 +36,7 @@ from spanscore.contracts.instruments.own import (
     TRACES_CLOSED,
 )
 from spanscore.messages.printable import MAX_LABEL_CHARS
-from spanscore.metrics.exposition import prometheus_label, prometheus_name
+from spanscore.metrics.exposition import prometheus_name
 from spanscore.metrics.fail_reasons import ADMITTING_RUN, MOST_ADMITTED, MOST_COUNTED
 from spanscore.metrics.measurements import OTHER_ERROR
 from spanscore.metrics.series import MAX_NAMES, MAX_SERIES, OTHER
@@ -58,7 +58,7 @@ all series stay exact.
 A trace that is scored again because of late spans is counted once, at its first closing. Metrics of scores are sent at
 most once, the events `gen_ai.evaluation.result` at least once with `storage`.
 
-An attribute that a series does not have is an empty label in Prometheus.
+In Prometheus, an attribute is a label with `_` in place of each point, and empty if a series does not have it.
 
 `service.instance.id` distinguishes replicas. It is new for each process unless `OTEL_RESOURCE_ATTRIBUTES` sets it: in
 OTLP an attribute of the resource, in Prometheus a label of `target_info`, beside the `instance` of every series.
@@ -220,8 +220,7 @@ def _section(instrument: Instrument) -> Iterator[str]:
         yield f"- Boundaries: {', '.join(map(_decimal, instrument.boundaries))}"
     if instrument.attributes:
         yield f"- Attributes: {', '.join(f'`{attribute}`' for attribute in instrument.attributes)}"
-    labels = ", ".join(map(prometheus_label, instrument.attributes))
-    yield f"- Prometheus: `{prometheus_name(instrument)}{f'{{{labels}}}' if labels else ''}`"
+    yield f"- Prometheus: `{prometheus_name(instrument)}`"
     reasons = _REASONS.get(instrument.name)
     if reasons:
         yield f"- `{instrument.attributes[-1]}`:"

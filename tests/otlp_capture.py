@@ -66,15 +66,10 @@ class Received(NamedTuple):
     body: bytes
 
 
-class Capture:
-    """Keeps requests, and answers each with the next reply; when there is none left, with success."""
+class _Gate:
+    """Lets answers wait."""
 
     def __init__(self) -> None:
-        self.replies: deque[Reply] = deque()
-        self.seen: list[Received] = []
-        """Every request."""
-        self.endpoint = ""
-        self._taken: list[bytes] = []
         self._changed = threading.Condition()
         self._open = threading.Event()
         self._open.set()
@@ -86,6 +81,18 @@ class Capture:
     def go_on(self) -> None:
         """Answer what is held, and what comes."""
         self._open.set()
+
+
+class Capture(_Gate):
+    """Keeps requests, and answers each with the next reply; when there is none left, with success."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.replies: deque[Reply] = deque()
+        self.seen: list[Received] = []
+        """Every request."""
+        self.endpoint = ""
+        self._taken: list[bytes] = []
 
     def answer(self, received: Received) -> Reply:
         """Keep a request and return what to answer."""
@@ -116,10 +123,11 @@ class Capture:
             return spans_of(self._taken)
 
 
-class InMemory:
+class InMemory(_Gate):
     """A client that leads nowhere: it keeps what is sent, and gives these answers, then always success."""
 
     def __init__(self, answers: Iterable[Answer] = ()) -> None:
+        super().__init__()
         self.answers: deque[Answer] = deque(answers)
         self.sent: list[tuple[Signal, bytes]] = []
         """Every request."""
@@ -127,17 +135,6 @@ class InMemory:
         """Those answered with success."""
         self.suppressed: set[object] = set()
         """Whether instrumentation was told to look away."""
-        self._changed = threading.Condition()
-        self._open = threading.Event()
-        self._open.set()
-
-    def hold(self) -> None:
-        """Answer nothing until `go_on`."""
-        self._open.clear()
-
-    def go_on(self) -> None:
-        """Answer what is held, and what comes."""
-        self._open.set()
 
     def spans(self, count: int) -> list[Span]:
         """Return all spans taken, once there are that many."""

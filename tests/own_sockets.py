@@ -1,4 +1,4 @@
-"""The sockets of this process that listen, also those of libraries that hand out none."""
+"""Free ports, and the sockets of this process that listen, also those of libraries that hand out none."""
 
 from __future__ import annotations
 
@@ -7,6 +7,15 @@ import socket
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports that nobody listens on now."""
+    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in held]
+    for each in held:
+        each.close()
+    return ports
 
 
 def listening() -> set[int]:

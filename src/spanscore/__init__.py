@@ -73,5 +73,4 @@ def __getattr__(name: str) -> Any:
     """Import what is first used: pytest loads our plug-in in every run, and scoring by hand does without the SDK."""
     if name in _LATER:
         return globals().setdefault(name, getattr(import_module(_LATER[name]), name))
-    message = f"module 'spanscore' has no attribute {name!r}"
-    raise AttributeError(message)
+    raise AttributeError(f"module 'spanscore' has no attribute {name!r}")

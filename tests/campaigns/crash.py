@@ -21,8 +21,6 @@ import argparse
 import http.client
 import itertools
 import json
-import multiprocessing
-import os
 import random
 import re
 import socket
@@ -45,6 +43,10 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for the command; pytest knows where the tests are
+
+from forked_server import ForkedServer
+from own_sockets import free_ports
 from spanscore.storage import records
 
 DEADLINE_S: Final = 120.0
@@ -143,35 +145,30 @@ class Outcome:
         return bool(broken or (self.idle == LONG and self.turns.lost))
 
 
-class Receiver:
-    """`spanscore serve` in a process that is forked from one that has imported everything: starting takes so less."""
+class Receiver(ForkedServer):
+    """A receiver that is killed and started again, on the same ports."""
 
     def __init__(self, directory: Path, configuration: str = _CONFIGURATION) -> None:
-        self.ports: Final = Ports(_free_port(), _free_port(), _free_port())
+        super().__init__(directory / "spanscore.yaml", directory / "log.txt")
+        self.ports: Final = Ports(*free_ports(3))
         self.scores: Final = directory / "scores.jsonl"
         self.state: Final = directory / "state"
         self.refused_at = 0.0
         """When the last attempt to connect began that failed: it was not ready then."""
-        self._log: Final = directory / "log.txt"
-        self._configuration: Final = directory / "spanscore.yaml"
         self._text: Final = configuration
-        self._context: Final = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["spanscore.cli.serve", "spanscore.service.service", "spanscore.config"])
-        self._process = self._context.Process(target=_serve, args=(self._configuration, self._log))
 
-    def start(self, durability: str, idle: str = LONG) -> None:
-        """Start it."""
+    def begin(self, durability: str, idle: str = LONG) -> None:
+        """Start it with these settings."""
         self._configuration.write_text(self._text.format(**self.ports._asdict(), durability=durability, idle=idle))
-        self._process = self._context.Process(target=_serve, args=(self._configuration, self._log))
-        self._process.start()
+        self.start()
 
     def wait_until_ready(self) -> None:
         """Return when it takes requests."""
         deadline = time.monotonic() + DEADLINE_S
         while True:
-            assert self._process.is_alive(), self._log.read_text()
+            assert self.is_alive, self.log.read_text()
             tried_at = time.monotonic()
-            assert tried_at < deadline, self._log.read_text()
+            assert tried_at < deadline, self.log.read_text()
             try:
                 for port in (self.ports.http, self.ports.pages):
                     socket.create_connection(("127.0.0.1", port)).close()
@@ -188,17 +185,6 @@ class Receiver:
         except (urllib.error.URLError, OSError, http.client.HTTPException):
             return False
         return True
-
-    def kill(self) -> None:
-        """End it as the kernel does when memory is short."""
-        self._process.kill()
-        self._process.join(DEADLINE_S)
-
-    def stop(self) -> None:
-        """End it as an operator does."""
-        self._process.terminate()
-        self._process.join(DEADLINE_S)
-        assert self._process.exitcode == 0, self._log.read_text()
 
     def counts(self) -> Counter[str]:
         """Return the receiver's own counts of spans, reasons added up, and of conversations that are open."""
@@ -372,7 +358,7 @@ def run(  # noqa: PLR0913 - the options of the command
         receiver = Receiver(Path(directory))
         modes = itertools.cycle(_DURABILITIES if durability == "both" else (durability,))
         mode = next(modes)
-        receiver.start(mode, idle)
+        receiver.begin(mode, idle)
         receiver.wait_until_ready()
         clients = Clients(receiver.ports.http, seed)
         for kill in range(kills):
@@ -386,7 +372,7 @@ def run(  # noqa: PLR0913 - the options of the command
             if kill in torn_ones:
                 outcome.torn += _tear(receiver.state, chance)
             mode = next(modes)
-            receiver.start(mode, idle)
+            receiver.begin(mode, idle)
             if show and kill % 100 == 99:
                 print(f"{kill + 1} kills, {clients.acknowledged} spans acknowledged", flush=True)
         receiver.wait_until_ready()
@@ -394,7 +380,7 @@ def run(  # noqa: PLR0913 - the options of the command
         _wait_until_no_more(receiver, "live")
         _check(receiver, outcome)
         receiver.stop()
-        receiver.start(mode, "1ms")
+        receiver.begin(mode, "1ms")
         receiver.wait_until_ready()
         _wait_until_no_more(receiver, "open")
         receiver.stop()
@@ -475,22 +461,6 @@ def _span(trace_number: int, number: int, parent: bytes, tool: int | None = None
         end_time_unix_nano=number + 1,
         attributes=[KeyValue(key=key, value=AnyValue(string_value=value)) for key, value in attributes.items()],
     )
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-        return port
-
-
-def _serve(configuration: Path, log: Path) -> None:
-    """Run the command in a process that was just forked."""
-    from spanscore import cli  # noqa: PLC0415 - in the child
-
-    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.dup2(file, 2)
-    os.chdir(configuration.parent)
-    sys.exit(cli.main(["serve", "--config", str(configuration)]))
 
 
 def main() -> int:

@@ -17,8 +17,6 @@ from __future__ import annotations
 import argparse
 import heapq
 import json
-import multiprocessing
-import os
 import random
 import sys
 import tempfile
@@ -35,6 +33,7 @@ from confluent_kafka import Producer
 
 from campaigns.crash import trace
 from campaigns.kafka_broker import NoKafka, fetched, real_kafka
+from forked_server import ForkedServer
 
 DEADLINE_S: Final = 120.0
 MEMBERS: Final = 3
@@ -91,36 +90,21 @@ class Outcome:
         return ", ".join(f"{name} {number}" for name, number in vars(self).items() if name != "log")
 
 
-class Member:
-    """`spanscore serve` in a process that is forked from one that has imported everything."""
+class Member(ForkedServer):
+    """A member of the consumer group."""
 
     def __init__(self, directory: Path, number: int, brokers: str, session_ms: int, traces: str = _TRACES) -> None:
-        self.log: Final = directory / f"log-{number}.txt"
+        super().__init__(directory / f"spanscore-{number}.yaml", directory / f"log-{number}.txt")
         self._scores: Final = directory / f"scores-{number}.jsonl"
-        configuration = directory / f"spanscore-{number}.yaml"
         listed = json.dumps(brokers.split(","))
         how = {"brokers": listed, "number": number, "session_ms": session_ms, "traces": traces}
-        configuration.write_text(_CONFIGURATION.format(**how))
-        context: Any = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["spanscore.cli.serve", "spanscore.service.service", "spanscore.config"])
-        self._process = context.Process(target=_serve, args=(configuration, self.log))
-        self._process.start()
+        self._configuration.write_text(_CONFIGURATION.format(**how))
+        self.start()
 
     @property
     def has_scored(self) -> bool:
         """Whether it has partitions, and has scored a trace."""
         return self._scores.exists() and self._scores.stat().st_size > 0
-
-    def kill(self) -> None:
-        """End it as the kernel does when memory is short."""
-        self._process.kill()
-        self._process.join(DEADLINE_S)
-
-    def stop(self) -> None:
-        """End it as an operator does."""
-        self._process.terminate()
-        self._process.join(DEADLINE_S)
-        assert self._process.exitcode == 0, self.log.read_text()
 
 
 class Senders:
@@ -265,16 +249,6 @@ def _reports(directory: Path) -> Iterator[dict[str, Any]]:
                 yield json.loads(line)
             except ValueError:  # the writer was killed; another member writes it
                 continue
-
-
-def _serve(configuration: Path, log: Path) -> None:
-    """Run the command in a process that was just forked."""
-    from spanscore import cli  # noqa: PLC0415 - in the child
-
-    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.dup2(file, 2)
-    os.chdir(configuration.parent)
-    sys.exit(cli.main(["serve", "--config", str(configuration)]))
 
 
 def main() -> int:

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from own_sockets import free_ports
+
 VERSION: Final = "4.1.0"
 
 _DEADLINE_S: Final = 120.0
@@ -99,7 +101,7 @@ def fetched(directory: Path) -> Path:
 @contextmanager
 def real_kafka(jars: Path, directory: Path, partitions: int, secured: Secured | None = None) -> Iterator[str]:
     """Run a broker that makes topics as they are asked for, and give its address; with TLS and SASL where secured."""
-    ports = {"broker": _free_port(), "controller": _free_port()}
+    ports = dict(zip(("broker", "controller"), free_ports(2), strict=True))
     properties = directory / "server.properties"
     protocol = "PLAINTEXT" if secured is None else "SASL_SSL"
     text = _PROPERTIES.format(**ports, protocol=protocol, logs=directory / "logs", partitions=partitions)
@@ -136,9 +138,3 @@ def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
             time.sleep(0.1)
         else:
             return
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-        return port

@@ -287,7 +287,7 @@ def killed(kills: int, *, seed: int = 1, show: bool = False) -> Killed:
     found = Killed()
     with capturing("http/protobuf") as sink, tempfile.TemporaryDirectory() as directory:
         receiver = Receiver(Path(directory), _CONFIGURATION.format(sink=sink.endpoint))
-        receiver.start("crash")
+        receiver.begin("crash")
         receiver.wait_until_ready()
         clients = _Clients(receiver.ports.http, seed)
         for kill in range(kills):
@@ -295,7 +295,7 @@ def killed(kills: int, *, seed: int = 1, show: bool = False) -> Killed:
             time.sleep(chance.uniform(0, _LONGEST_LIFE_S))
             receiver.kill()
             found.kills += 1
-            receiver.start("crash")
+            receiver.begin("crash")
             if show and kill % 100 == 99:
                 print(f"{kill + 1} kills, {len(clients.sent)} traces", flush=True)
         receiver.wait_until_ready()

@@ -32,15 +32,9 @@ from typing import Any, Final
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for the command; pytest knows where the tests are
 
-from campaigns.load_balanced_cluster import (
-    LOOK_UP_S,
-    Balancer,
-    NoCollectorError,
-    Replica,
-    collector_program,
-    free_ports,
-)
+from campaigns.load_balanced_cluster import LOOK_UP_S, Balancer, NoCollectorError, Replica, collector_program
 from campaigns.load_balanced_sender import ROOT, Sender
+from own_sockets import free_ports
 
 REPLICAS: Final = 3
 

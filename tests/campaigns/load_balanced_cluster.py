@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -156,15 +155,6 @@ class Balancer:
             assert time.monotonic() < deadline, text
             assert process.poll() is None, text
             time.sleep(0.05)
-
-
-def free_ports(count: int) -> list[int]:
-    """Return ports that nobody listens on now."""
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in held]
-    for each in held:
-        each.close()
-    return ports
 
 
 def _apart(hosts: Path) -> list[str]:

@@ -35,11 +35,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # for the command; pytest kn
 import yaml
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from campaigns.load_balanced_cluster import NoCollectorError, free_ports
+from campaigns.load_balanced_cluster import NoCollectorError
 from campaigns.normalised_rules import normalised
 from deadline import DEADLINE_S
 from dialects.spans import as_received, built_in_log_names, built_in_reader
 from otlp_capture import Capture, capturing, port_of
+from own_sockets import free_ports
 from receivers.otlp_requests import CORPUS, CORPUS_NAMES, to_json
 from spanscore.model import CloseReason, Span, Trace, Unit
 from spanscore.recordings.files import Recording

@@ -277,7 +277,7 @@ def run(restarts: int, *, seed: int = 1, show: bool = False) -> Outcome:
 def _over_otlp(restarts: int, directory: Path, outcome: Outcome, *, seed: int, show: bool) -> None:
     chance = random.Random(seed)
     receiver = crash.Receiver(directory, _CONFIGURATION)
-    receiver.start("crash")
+    receiver.begin("crash")
     receiver.wait_until_ready()
     clients = Clients(receiver.ports, seed)
     for restart in range(restarts):
@@ -285,7 +285,7 @@ def _over_otlp(restarts: int, directory: Path, outcome: Outcome, *, seed: int, s
             _wait_until_taken(receiver, clients)
             time.sleep(chance.uniform(0, _LONGEST_LIFE_S))
         receiver.stop()
-        receiver.start(chance.choice(("crash", "power")))
+        receiver.begin(chance.choice(("crash", "power")))
         receiver.wait_until_ready()
         if show and restart % 50 == 49:
             print(f"{restart + 1} restarts, {len(clients.runs)} runs", flush=True)
@@ -294,7 +294,7 @@ def _over_otlp(restarts: int, directory: Path, outcome: Outcome, *, seed: int, s
     kafka.wait(lambda: not _missing(clients.runs, _reports([receiver.scores])) - clients.slow)
     kafka.wait(lambda: not receiver.counts()["live"])
     receiver.stop()
-    receiver.start("crash", "1ms")
+    receiver.begin("crash", "1ms")
     receiver.wait_until_ready()
     _wait_until_taken(receiver, clients)  # with the conversations of before
     assert kafka.wait(lambda: not receiver.counts()["open"])

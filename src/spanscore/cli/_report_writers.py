@@ -29,7 +29,6 @@ class ReportWriter(Protocol):
 
     def finish(self, summary: Summary) -> None:
         """Write the parts that need all reports."""
-        ...
 
 
 class _Lines:

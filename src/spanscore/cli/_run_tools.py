@@ -59,7 +59,6 @@ class RunSource(Protocol):
         Raises:
             InputError: the source cannot be read.
         """
-        ...
 
 
 class RunTools:

@@ -207,10 +207,8 @@ class _Filter:
 
     def problems(self) -> Iterator[str]:
         for wanted in self._unmatched:
-            yield f"{self.option} {printable(wanted)}: matches no run; {self._what_there_was(wanted)}"
-
-    def _what_there_was(self, wanted: str) -> str:
-        return there_is(wanted, self._seen) if self._seen else f"none has {self._noun}"
+            there = there_is(wanted, self._seen) if self._seen else f"none has {self._noun}"
+            yield f"{self.option} {printable(wanted)}: matches no run; {there}"
 
 
 def _trace(text: str) -> str:

@@ -56,8 +56,7 @@ class TraceSettings:
     def __post_init__(self) -> None:
         for name in ("num_traces", "span_limit", "max_trace_bytes", "max_bytes", "pause_bytes", "remember_traces"):
             if getattr(self, name) < 1:
-                message = f"{name} must be at least 1, not {getattr(self, name)!r}"
-                raise ValueError(message)
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)!r}")
 
     @property
     def longest_delay_s(self) -> float:

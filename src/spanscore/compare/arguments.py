@@ -112,7 +112,7 @@ class ArgumentComparison:
         Raises:
             TooMuchWorkError: that takes too many comparisons.
         """
-        made, wanted = map(_sets, (actual, reference))
+        made, wanted = ([key for key in keys if isinstance(key, frozenset)] for keys in (actual, reference))
         if self.mode == "subset":
             return {key: [*others] for key, others in containing(made, wanted, effort).items()}
         partners: dict[Hashable, list[Hashable]] = {key: [] for key in made}
@@ -120,7 +120,3 @@ class ArgumentComparison:
             for key in holders:
                 partners[key].append(other)
         return partners
-
-
-def _sets(keys: Iterable[Hashable]) -> list[frozenset[Hashable]]:
-    return [key for key in keys if isinstance(key, frozenset)]

@@ -62,8 +62,7 @@ class ArgumentProvenance(CallEvaluator):
     def _compiled(self) -> _Globs:
         for name in ("tools", "arguments"):
             if not getattr(self, name):
-                message = f"{name}: at least one is needed, such as '*'"
-                raise ValueError(message)
+                raise ValueError(f"{name}: at least one is needed, such as '*'")
         return _Globs(*(tuple(map(glob_matcher, globs)) for globs in (self.tools, self.arguments, self.ignore)))
 
     def _score(self, trajectory: Trajectory) -> Outcome:

@@ -56,8 +56,7 @@ class Price:
 
     def __post_init__(self) -> None:
         if self.cache_write is not None and self.cache_creation is not None:
-            message = "cache_write and cache_creation are two names of one price: give cache_write alone"
-            raise ValueError(message)
+            raise ValueError("cache_write and cache_creation are two names of one price: give cache_write alone")
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots: the prices are kept in its __dict__
@@ -98,11 +97,9 @@ class RunBudget(Parameters):
 
     def __post_init__(self) -> None:
         if all(getattr(self, name) is None for name in _LIMITS):
-            message = f"at least one limit is needed: {', '.join(_LIMITS[:-1])} or {_LIMITS[-1]}"
-            raise ValueError(message)
+            raise ValueError(f"at least one limit is needed: {', '.join(_LIMITS[:-1])} or {_LIMITS[-1]}")
         if self.cost is not None and self.prices is None:
-            message = "prices: needed for cost, such as {'gpt-4o*': {input: 2.5, output: 10}}"
-            raise ValueError(message)
+            raise ValueError("prices: needed for cost, such as {'gpt-4o*': {input: 2.5, output: 10}}")
 
     @cached_property
     def _prices(self) -> tuple[tuple[Callable[[str], bool], Price], ...]:

@@ -108,16 +108,14 @@ def _schema(tool: str, schema: JSON) -> Schema:
     try:
         return Schema(schema)
     except ValueError as error:
-        message = f"schemas.{tool}: {error}"
-        raise ValueError(message) from error
+        raise ValueError(f"schemas.{tool}: {error}") from error
 
 
 @lru_cache(maxsize=256)
 def _carried(text: str) -> Schema:
     """Traces repeat their tool definitions, and getting a schema ready takes longer than all checks together."""
     if len(text) > _LONGEST_SCHEMA:
-        message = f"the schema has more than {_LONGEST_SCHEMA} characters"
-        raise ValueError(message)
+        raise ValueError(f"the schema has more than {_LONGEST_SCHEMA} characters")
     return Schema(json.loads(text))
 
 

@@ -144,13 +144,10 @@ def _criterion(tool: str, name: str, written: Criterion) -> _Criterion:
         return _Criterion(tool, name, *written)
     found = _WRITTEN.fullmatch(written)
     if found is None:
-        message = f"tool_calls_count.{tool}: {written!r} must be [operator, count], 'operator count' or a count"
-        raise ValueError(message)
+        raise ValueError(f"tool_calls_count.{tool}: {written!r} must be [operator, count], 'operator count' or a count")
     comparison, limit = found[1], int(found[2])
     if comparison not in _COMPARE:
-        message = f"tool_calls_count.{tool}: unknown operator {comparison!r}; allowed: {' '.join(_COMPARE)}"
-        raise ValueError(message)
+        raise ValueError(f"tool_calls_count.{tool}: unknown operator {comparison!r}; allowed: {' '.join(_COMPARE)}")
     if limit < 0:
-        message = f"tool_calls_count.{tool}: the count must be a whole number of at least 0, not {limit!r}"
-        raise ValueError(message)
+        raise ValueError(f"tool_calls_count.{tool}: the count must be a whole number of at least 0, not {limit!r}")
     return _Criterion(tool, name, cast("Operator", comparison), limit)

@@ -66,13 +66,11 @@ class ToolLoops(CallEvaluator):
     @cached_property
     def _compiled(self) -> _LookedAt:
         if not self.tools:
-            message = "tools: at least one is needed, such as '*'"
-            raise ValueError(message)
+            raise ValueError("tools: at least one is needed, such as '*'")
         try:
             return _LookedAt(tuple(map(glob_matcher, self.tools)), tuple(map(parsed_path, self.ignore)))
         except ValueError as error:
-            message = f"ignore: {error}"
-            raise ValueError(message) from error
+            raise ValueError(f"ignore: {error}") from error
 
     @property
     def needs_results(self) -> bool:

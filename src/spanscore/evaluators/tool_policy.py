@@ -60,8 +60,7 @@ class ToolPolicy(CallEvaluator, Rules):
             gates = self.gates.each(self._normalise)
             rules += [_Checked(rule._replace(text=f"gates.{rule.text}"), is_gate=True) for rule in gates]
         if not rules:
-            message = f"at least one rule is needed, here or under gates: {_RULES}"
-            raise ValueError(message)
+            raise ValueError(f"at least one rule is needed, here or under gates: {_RULES}")
         return _CompiledRules(
             rules,
             needs_declarations=any(each.rule.needs_declarations for each in rules),

@@ -26,13 +26,6 @@ class Origin(NamedTuple):
     time_s: float
 
 
-def origin_of(report: Report, time_s: float) -> Origin | None:
-    """Return the source of a report's measurements; None if no backend has its trace."""
-    if report.dropped:
-        return None
-    return Origin(report.trajectory.trace_id, report.trajectory.root_span_id, time_s)
-
-
 Exemplary: TypeAlias = tuple[Origin, float]
 """The parts of an exemplar. It is made late: making one for each measurement would cost more than all the rest."""
 
@@ -91,8 +84,10 @@ class Accumulation:
                     series.origins[bucket] = (origin, value)
 
     def add(self, report: Report) -> None:
-        """Add the measurements of a report."""
-        self.record_all(measurements(report), origin_of(report, time.time()))
+        """Add the measurements of a report. They have no exemplars if no backend has its trace."""
+        run = report.trajectory
+        origin = None if report.dropped else Origin(run.trace_id, run.root_span_id, time.time())
+        self.record_all(measurements(report), origin)
 
     def observe(self, instrument: Instrument, read: Read) -> None:
         """Set the callback that returns a counter's or a gauge's numbers at collection; it replaces an earlier one."""

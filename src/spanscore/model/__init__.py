@@ -183,8 +183,7 @@ def _call(index: int, call: Mapping[str, Any]) -> ToolCall:
         message = f"call {index}: 'name' must be a string, not {name!r}"
         raise ValueError(message)  # noqa: TRY004 - one kind of error for everything wrong with a call
     if unknown := sorted(set(call) - set(_CALL_KEYS)):
-        message = f"call {index} ({name!r}): unknown key {unknown[0]!r}; allowed: {', '.join(_CALL_KEYS)}"
-        raise ValueError(message)
+        raise ValueError(f"call {index} ({name!r}): unknown key {unknown[0]!r}; allowed: {', '.join(_CALL_KEYS)}")
     told = dict(call)
     return ToolCall(end_ns=round((told.pop("duration_ms", None) or 0.0) * 1e6), **told)
 

@@ -53,5 +53,4 @@ class ConversationOutline:
             if call < turn.tool_calls:
                 return number, call
             call -= turn.tool_calls
-        message = f"no turn has a call {call} more"
-        raise IndexError(message)
+        raise IndexError(f"no turn has a call {call} more")

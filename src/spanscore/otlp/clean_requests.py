@@ -78,8 +78,7 @@ def chosen(asked: str | None = None) -> str:
     """
     asked = os.environ.get(ASKED_BY, "") if asked is None else asked
     if asked not in {"", "fast", "python"}:
-        message = f"{ASKED_BY} must be fast or python, not {asked!r}"
-        raise ConfigError(message)
+        raise ConfigError(f"{ASKED_BY} must be fast or python, not {asked!r}")
     if asked == "python":
         return asked
     if COMPILED is not None:
@@ -87,8 +86,7 @@ def chosen(asked: str | None = None) -> str:
     if asked == "fast":
         why = _BROKEN or "is not installed"
         how = f"install the wheel of release {__version__}, or build it in a checkout with Rust: `pip install ./fast`"
-        message = f"{ASKED_BY}=fast needs the compiled decoder, which {why}; {how}"
-        raise ConfigError(message)
+        raise ConfigError(f"{ASKED_BY}=fast needs the compiled decoder, which {why}; {how}")
     return "python" if _BROKEN is None else f"python; the compiled one {_BROKEN}"
 
 

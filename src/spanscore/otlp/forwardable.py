@@ -99,8 +99,7 @@ def narrowed(body: bytes, encoding: Encoding, trace_ids: Collection[bytes]) -> b
     try:
         return at_once(_rebuilding(body, (0, len(body)), RESOURCE_SPANS, scopes_of))
     except WireError as error:
-        message = f"not an OTLP request: {error}"
-        raise MalformedRequest(message) from error
+        raise MalformedRequest(f"not an OTLP request: {error}") from error
 
 
 def _resource_spans(body: bytes, place: Place, accepted: AcceptedSpans) -> Steps[bytes]:

@@ -139,8 +139,7 @@ def _spans(scope: ScopePart, messages: JsonMessages) -> Iterator[tuple[int, Span
             refused.trace_id, refused.span_id = ids_of(raw, SpanMessage)
             yield index, refused
         except MalformedRequest as error:
-            message = f"{scope.where}.spans[{index}]: {error.what}"
-            raise MalformedRequest(message) from error
+            raise MalformedRequest(f"{scope.where}.spans[{index}]: {error.what}") from error
 
 
 def losing(items: Sequence[Any], message_type: Any, findings: Findings) -> Steps[None]:

@@ -78,11 +78,9 @@ def decoding_logs(body: bytes, names: Sequence[str], *, max_records: int | None 
     try:
         yield from decoding.run()
     except WireError as error:
-        message = f"not an ExportLogsServiceRequest in protobuf: {error}"
-        raise MalformedRequest(message) from error
+        raise MalformedRequest(f"not an ExportLogsServiceRequest in protobuf: {error}") from error
     if decoding.others and decoding.others == decoding.records:
-        message = "the request has no log records, but spans or metrics"
-        raise MalformedRequest(message)
+        raise MalformedRequest("the request has no log records, but spans or metrics")
     found = decoding.findings.decoded(decoding.spans, decoding.sizes)
     known = len(found.spans) + found.refused_spans + found.caveats.get(Caveat.NO_RUN, 0)
     return replace(found, unread=max(0, decoding.records - known))
@@ -97,8 +95,7 @@ def log_trace_ids(body: bytes) -> tuple[bytes, ...]:
     try:
         request = ExportLogsServiceRequest.FromString(body)
     except DecodeError as error:
-        message = "not an ExportLogsServiceRequest in protobuf"
-        raise MalformedRequest(message) from error
+        raise MalformedRequest("not an ExportLogsServiceRequest in protobuf") from error
     records = (record for each in request.resource_logs for scope in each.scope_logs for record in scope.log_records)
     return tuple(dict.fromkeys(trace_id for record in records if (trace_id := own_trace_id(record))))
 
@@ -231,8 +228,7 @@ class _LogDecoding:
         if name is None:
             return
         if self._most is not None and len(self.spans) >= self._most:
-            message = f"the request has more than {self._most} log records that are read"
-            raise MalformedRequest(message)
+            raise MalformedRequest(f"the request has more than {self._most} log records that are read")
         yield
         findings = self.findings
         findings.begin_span()

@@ -115,8 +115,7 @@ def _scope_spans(body: bytes, findings: Findings, max_spans: int | None) -> Iter
             yield from _salvaged(body, findings)
             return
     except WireError as error:
-        message = f"not an ExportTraceServiceRequest in protobuf: {error}"
-        raise MalformedRequest(message) from error
+        raise MalformedRequest(f"not an ExportTraceServiceRequest in protobuf: {error}") from error
     for i, resource_spans in enumerate(request.resource_spans):
         if not resource_spans.scope_spans:
             continue

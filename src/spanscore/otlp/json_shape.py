@@ -103,8 +103,7 @@ def checking_way(request: Any, key: str) -> Steps[None]:
     """
     fields = opened(request, _decoder((key,)))
     if key not in fields and (unknown := _unknown(request, (key,))):
-        message = f"the request has no {key!r}, but {unknown}"
-        raise MalformedRequest(message)
+        raise MalformedRequest(f"the request has no {key!r}, but {unknown}")
     yield from _checking(fields.get(key), _LEVELS[key], key)
 
 
@@ -125,8 +124,7 @@ def _checking(raw: Any, levels: Sequence[Sequence[str]], where: str) -> Steps[No
         if names[0] in fields:
             yield from _checking(fields[names[0]], deeper, f"{place}.{names[0]}")
         elif unknown := _unknown(each, names):
-            message = f"{place} has no {names[0]!r}, but {unknown}"
-            raise MalformedRequest(message)
+            raise MalformedRequest(f"{place} has no {names[0]!r}, but {unknown}")
 
 
 def _unknown(raw: Any, names: Sequence[str]) -> str:
@@ -144,8 +142,7 @@ def _unknown(raw: Any, names: Sequence[str]) -> str:
 def _object_at(raw: Any, names: Sequence[str], where: str) -> dict[str, Any]:
     fields = opened(raw, _decoder(names))
     if not isinstance(fields, dict):
-        message = f"{where} must be an object, not {kind_of_json(fields)}"
-        raise MalformedRequest(message)
+        raise MalformedRequest(f"{where} must be an object, not {kind_of_json(fields)}")
     return fields
 
 
@@ -154,8 +151,7 @@ def _list_at(parent: dict[str, Any], key: str, where: str) -> list[Any]:
     if raw is None:
         return []
     if not isinstance(raw, list):
-        message = f"{where}{'.' if where else ''}{key} must be an array, not {kind_of_json(raw)}"
-        raise MalformedRequest(message)
+        raise MalformedRequest(f"{where}{'.' if where else ''}{key} must be an array, not {kind_of_json(raw)}")
     return raw
 
 

@@ -85,8 +85,7 @@ def writing_metrics(body: bytes) -> Steps[bytes]:
     writing = _Writing(Metric)
     written = yield from writing.request((yield from taking_apart(request, METRICS)))
     for refused in writing.findings.refused.values():
-        message = f"not an ExportMetricsServiceRequest in JSON: {refused.example}"
-        raise MalformedRequest(message)
+        raise MalformedRequest(f"not an ExportMetricsServiceRequest in JSON: {refused.example}")
     if not written:
         yield from checking_way(request, METRICS)
     return written

@@ -174,8 +174,7 @@ def checking(body: bytes, message_type: type[Message], size: int = AT_ONCE) -> S
     try:
         yield from _Checking(size, _MOST_TAKEN_APART).message(body, (0, len(body)), message_type, _DEEPEST)
     except (DecodeError, WireError) as error:
-        message = f"not an {message_type.DESCRIPTOR.name} in protobuf"
-        raise MalformedRequest(message) from error
+        raise MalformedRequest(f"not an {message_type.DESCRIPTOR.name} in protobuf") from error
 
 
 @dataclass(slots=True, eq=False)
@@ -202,8 +201,7 @@ class _Checking:
                 begin = behind
             self.left -= 1
             if self.left < 0:
-                message = f"the request has more than {_MOST_TAKEN_APART} parts"
-                raise MalformedRequest(message)
+                raise MalformedRequest(f"the request has more than {_MOST_TAKEN_APART} parts")
             if not self.left % _FIELDS_AT_ONCE:
                 yield
         message_type.FromString(body[begin:end])

@@ -81,8 +81,7 @@ def parse(body: bytes | str) -> Any:
         message = f"not valid UTF-8 at byte {error.start}"
         raise MalformedRequest(message, line=error.object.count(b"\n", 0, error.start) + 1) from error
     if source.startswith("\ufeff"):
-        message = "not valid JSON: it starts with a byte order mark"
-        raise MalformedRequest(message)
+        raise MalformedRequest("not valid JSON: it starts with a byte order mark")
     if _SURROGATE.search(source):
         source = _ESCAPE.sub(lambda escape: "\\ufffd" if escape[1] else escape[0], source)
     return _parsed(source)
@@ -101,13 +100,11 @@ def _parsed(source: str) -> Any:
     try:
         document = _decoded(source)
     except json.JSONDecodeError as error:
-        message = f"not valid JSON: {error.msg} (column {error.colno})"
-        raise MalformedRequest(message, line=error.lineno) from error
+        raise MalformedRequest(f"not valid JSON: {error.msg} (column {error.colno})", line=error.lineno) from error
     except RecursionError as error:
         raise too_deep() from error
     except ValueError as error:  # a number of more digits than Python converts
-        message = f"not valid JSON: {error}"
-        raise MalformedRequest(message) from error
+        raise MalformedRequest(f"not valid JSON: {error}") from error
     is_bounded = _PARSER_KEEPS_TO_RECURSION_LIMIT and sys.getrecursionlimit() <= _NESTING  # a host may have raised it
     if not is_bounded and _nests_too_deeply(document):
         raise too_deep()
@@ -143,8 +140,7 @@ def check_number_of_values(body: bytes | str, most: int = _MOST_OPENINGS) -> Non
         return
     body = body.encode(errors="surrogatepass") if isinstance(body, str) else body
     if body.count(b"{") + body.count(b"[") > most or body.count(b",") > _MOST_COMMAS:
-        message = f"the request has more than {most:,} objects and lists, or {_MOST_COMMAS:,} values"
-        raise MalformedRequest(message)
+        raise MalformedRequest(f"the request has more than {most:,} objects and lists, or {_MOST_COMMAS:,} values")
 
 
 def is_small(raw: bytes | Raw, at_once: int = AT_ONCE) -> bool:
@@ -191,8 +187,7 @@ def kind_of_json(raw: Any) -> str:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    message = f"{name} is not JSON; as a double it is written in quotes"
-    raise ValueError(message)
+    raise ValueError(f"{name} is not JSON; as a double it is written in quotes")
 
 
 _PARSER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
@@ -226,8 +221,7 @@ def checking_utf8(body: bytes) -> Steps[None]:
         try:
             decoder.decode(body[start:end], end >= len(body))
         except UnicodeDecodeError as error:
-            message = f"not valid UTF-8 at byte {start - begun + error.start}"
-            raise MalformedRequest(message) from error
+            raise MalformedRequest(f"not valid UTF-8 at byte {start - begun + error.start}") from error
         yield
 
 
@@ -246,8 +240,7 @@ def opening(body: bytes) -> Steps[Raw]:
         mended = yield from without_lone_surrogates(body)
         if mended != body:
             return (yield from opening(mended))
-        message = f"not valid JSON: {str(error).removeprefix('JSON is malformed: ')}"
-        raise MalformedRequest(message) from error
+        raise MalformedRequest(f"not valid JSON: {str(error).removeprefix('JSON is malformed: ')}") from error
 
 
 def without_lone_surrogates(body: bytes) -> Steps[bytes]:

@@ -146,16 +146,14 @@ def _varint(body: bytes, position: int, end: int) -> tuple[int, int]:
             return value | byte << shift, index + 1
         value |= (byte ^ _MORE) << shift
         shift += 7
-    message = f"the number at byte {position} does not end"
-    raise WireError(message)
+    raise WireError(f"the number at byte {position} does not end")
 
 
 def _tag(body: bytes, position: int, end: int) -> tuple[int, int]:
     """Return a tag, and the position after it."""
     tag, behind = _varint(body, position, end)
     if not _FIRST_TAG <= tag <= _LAST_TAG:
-        message = f"at byte {position} is no field number"
-        raise WireError(message)
+        raise WireError(f"at byte {position} is no field number")
     return tag, behind
 
 
@@ -189,13 +187,10 @@ def _skip(body: bytes, position: int, end: int, tag: int) -> int:
         elif wire_type == _END_GROUP and groups and groups[-1] == tag >> 3:
             groups.pop()
         else:
-            message = f"byte {position} is behind a tag that protobuf does not know"
-            raise WireError(message)
+            raise WireError(f"byte {position} is behind a tag that protobuf does not know")
         if position > end:
-            message = f"the field at byte {start} is cut off"
-            raise WireError(message)
+            raise WireError(f"the field at byte {start} is cut off")
         if not groups:
             return position
         tag, position = _tag(body, position, end)
-    message = f"the group before byte {position} has more than {_MOST_IN_GROUP} fields"
-    raise WireError(message)
+    raise WireError(f"the group before byte {position} has more than {_MOST_IN_GROUP} fields")

@@ -98,22 +98,18 @@ def is_json(path: Path, max_request_size: int) -> bool:
         while len(head) < _HEAD and (more := content.read1(_HEAD - len(head))):
             head += more
     if head.startswith(_ZSTD_MAGIC) or head.startswith(_ZSTD_MAGIC, LENGTH_PREFIX):
-        message = "zstd is not supported: decompress the file first"
-        raise MalformedRequest(message)
+        raise MalformedRequest("zstd is not supported: decompress the file first")
     if head.startswith(ARROW_STREAM):
-        message = "a stream of Arrow: name it alone, without other files"
-        raise MalformedRequest(message)
+        raise MalformedRequest("a stream of Arrow: name it alone, without other files")
     if head.startswith(_UTF16_MARKS):
-        message = "the text is in UTF-16: OTLP/JSON is in UTF-8"
-        raise MalformedRequest(message)
+        raise MalformedRequest("the text is in UTF-16: OTLP/JSON is in UTF-8")
     if _JSON.match(head) or _TEXT.fullmatch(head):
         return True
     length = int.from_bytes(head[:LENGTH_PREFIX], "big")
     starts_with_length = length <= max_request_size and (length == 0 or head.startswith(REQUEST_TAG, LENGTH_PREFIX))
     if starts_with_length or head.startswith(REQUEST_TAG):
         return False
-    message = "neither OTLP/JSON nor OTLP in protobuf"
-    raise MalformedRequest(message)
+    raise MalformedRequest("neither OTLP/JSON nor OTLP in protobuf")
 
 
 def unreadable(error: Exception) -> MalformedRequest:

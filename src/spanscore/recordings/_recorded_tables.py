@@ -92,11 +92,9 @@ def arrow_rows(stream: BinaryIO, name: str, log_names: Sequence[str]) -> Iterato
             for decoded in stored_rows.decoded_rows(batches, log_names):
                 yield RecordedDocument(_WHOLE_FILE, 0, [decoded], sources=[source], is_flagless=True)
     except MalformedRequest as error:
-        message = f"{name}: {error}"
-        raise InputError(message) from error
+        raise InputError(f"{name}: {error}") from error
     except (OSError, ValueError) as error:  # pyarrow raises either where a stream breaks off
-        message = f"{name}: the stream of Arrow cannot be read: {error}"
-        raise InputError(message) from error
+        raise InputError(f"{name}: the stream of Arrow cannot be read: {error}") from error
 
 
 def _check_pyarrow() -> None:

@@ -129,5 +129,4 @@ def check_unit(array: Any) -> None:
     if 2 * len(early) > len(told):
         factor = next((each for most, each in _UNITS if early[0] < most), 1_000)
         select = f"SELECT CAST(Timestamp AS BIGINT) * {factor} AS Timestamp"
-        message = f"Timestamp {early[0]} is before 1990: it must be nanoseconds; {select}"
-        raise WrongColumns(message)
+        raise WrongColumns(f"Timestamp {early[0]} is before 1990: it must be nanoseconds; {select}")

@@ -81,8 +81,7 @@ class Recording:
     ) -> None:
         self._sources = [source for path in paths for source in sources(os.fspath(path))]
         if sum(source.name == STDIN for source in self._sources) > 1:
-            message = f"standard input ({STDIN!r}) can be read only once"
-            raise InputError(message)
+            raise InputError(f"standard input ({STDIN!r}) can be read only once")
         self._stdin = stdin
         self._progress = progress
         self._max_request_size = max_request_size

@@ -57,8 +57,7 @@ def sources(path: str) -> list[Source]:
         files = map(Path(folder).joinpath, filter(is_recording, sorted(names)))
         found += [Source(str(file), file, path) for file in files]
     if not found:
-        message = f"nothing to read in {path!r}: no file ends in {', '.join(SUFFIXES)}, or one of these and .gz"
-        raise InputError(message)
+        raise InputError(f"nothing to read in {path!r}: no file ends in {', '.join(SUFFIXES)}, or one of these and .gz")
     return found
 
 

@@ -95,7 +95,6 @@ def _ascending(spans: Iterable[Span], last: bytes, name: str) -> Iterator[bytes]
         if trace_id == last:
             continue
         if trace_id < last:
-            message = f"{name}: not sorted: trace {trace_id.hex()} comes after trace {last.hex()}; {_ORDER}"
-            raise InputError(message)
+            raise InputError(f"{name}: not sorted: trace {trace_id.hex()} comes after trace {last.hex()}; {_ORDER}")
         yield trace_id
         last = trace_id

@@ -79,8 +79,7 @@ class RecordingWriter:
             self._target = None if is_written_in_place(target) or append else target
             self._file = _opened(target) if self._target is None else self._begin(Path(f"{target}{_PART}"))
         except OSError as error:
-            message = f"cannot record to {str(path)!r}: {error.strerror}"
-            raise InputError(message) from error
+            raise InputError(f"cannot record to {str(path)!r}: {error.strerror}") from error
         self._is_file = stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)
         self._begun = self._size()
         self.written: int = 0

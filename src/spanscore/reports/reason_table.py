@@ -57,7 +57,8 @@ class ReasonRow(NamedTuple):
         return self.runs / self.of
 
     def as_json(self) -> dict[str, Any]:
-        """Return the row for a program."""
+        """Return the row for a program. The ratio of a change is null if the reason is new."""
+        change = self.growth
         return {
             "reason": self.text,
             "runs": self.runs,
@@ -68,7 +69,8 @@ class ReasonRow(NamedTuple):
             **({} if self.turn is None else {"turn": self.turn, "conversation_id": self.conversation_id}),
             "part_of": self.part_of,
             "errors": [{"text": text, "runs": runs} for text, runs in self.errors],
-            "since": None if self.growth is None else _since_as_json(self.growth),
+            "since": change
+            and {"ratio": change.ratio, "begin_unix_nano": change.begin_ns, "end_unix_nano": change.end_ns},
             "over_time": [
                 {
                     "begin_unix_nano": each.begin_ns,
@@ -241,11 +243,6 @@ class _CountedReason:
     runs: array[int] = field(default_factory=lambda: array("I"))
     agents: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
-
-
-def _since_as_json(growth: Growth) -> dict[str, Any]:
-    """Return a change; the ratio is null if the reason is new."""
-    return {"ratio": growth.ratio, "begin_unix_nano": growth.begin_ns, "end_unix_nano": growth.end_ns}
 
 
 def _bits(runs: array[int]) -> int:

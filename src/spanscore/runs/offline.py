@@ -34,7 +34,6 @@ class Recorded(Protocol):
 
     def read(self) -> Iterator[SpanBatch]:
         """Yield the spans, document by document, and with them which traces are finished."""
-        ...
 
 
 class Scores(Protocol):
@@ -43,11 +42,9 @@ class Scores(Protocol):
     @property
     def reader(self) -> DialectReader:
         """The reader of tool calls."""
-        ...
 
     def run(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> tuple[Report, ...]:
         """Return a report for each trajectory of the trace that is wanted."""
-        ...
 
 
 def score(  # noqa: PLR0913 - most callers give the first three

@@ -16,15 +16,12 @@ class Keeper(Protocol):
     @property
     def keeps_pauses(self) -> bool:
         """Whether a trace that is held because its run pauses is not done for it."""
-        ...
 
     def scored(self, trace_id: bytes) -> None:
         """Called when a trace is scored but still needed: its reports are not sent yet, or late spans opened it."""
-        ...
 
     def done(self, trace_id: bytes) -> None:
         """Called when the data of a trace so far is no longer needed."""
-        ...
 
 
 class Ledger:

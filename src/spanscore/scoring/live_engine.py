@@ -38,7 +38,6 @@ class TakenCallback(Protocol):
 
     def __call__(self, spans: Sequence[Span], sizes: Sequence[int], *, is_last: bool) -> None:
         """Called with the spans, their sizes in bytes, and whether they were the last of their request."""
-        ...
 
 
 class LiveEngine:

@@ -62,55 +62,42 @@ class Files(Protocol):
 
     def names(self) -> list[str]:
         """Return the names of all files."""
-        ...
 
     def create(self, name: str) -> int:
         """Create a file that is appended to, and return its number."""
-        ...
 
     def append(self, file: int, parts: Sequence[bytes]) -> None:
         """Write all of it at the end; on an error, some of it may be written."""
-        ...
 
     def truncate(self, file: int, size: int) -> None:
         """Cut the end off."""
-        ...
 
     def sync(self, file: int) -> None:
         """Wait until what was written survives a loss of power."""
-        ...
 
     def close(self, file: int) -> None:
         """Forget the number."""
-        ...
 
     def size(self, name: str) -> int:
         """Return the size of a file."""
-        ...
 
     def read(self, name: str, start: int, size: int) -> bytes:
         """Return that part of a file; less if the file ends before."""
-        ...
 
     def rename(self, name: str, new_name: str) -> None:
         """Rename a file, in place of the one that has the name."""
-        ...
 
     def delete(self, name: str) -> None:
         """Delete a file."""
-        ...
 
     def sync_names(self) -> None:
         """Wait until what was created, renamed and deleted survives a loss of power."""
-        ...
 
     def is_there(self) -> bool:
         """Return whether the directory is still where it was, and locked."""
-        ...
 
     def come_back(self) -> None:
         """Open the directory that is at the path now, and create it if there is none."""
-        ...
 
 
 class Directory:

@@ -47,8 +47,7 @@ def score(
         InputError: a column is missing or cannot be read, a table is not sorted, or the label is empty.
     """
     if label == "":
-        message = "label: must not be empty"
-        raise InputError(message)
+        raise InputError("label: must not be empty")
     settings = configured(config)
     settings = settings.for_files(tool_content=settings.tool_content)
     return _scored(batches, logs, settings, settings.digest if label is None else label)
@@ -82,7 +81,6 @@ def _decoded(name: str, table: Iterable[pa.RecordBatch], wanted: Wanted) -> Iter
                 total = Decoded(spans=[], refused=decoded.refused).refusing(total.refused)
             yield decoded
     except MalformedRequest as error:
-        message = f"{name}: {error}"
-        raise InputError(message) from error
+        raise InputError(f"{name}: {error}") from error
     for each in total.refused:
         _log.warning("%s: %s", name, each.told("row"))

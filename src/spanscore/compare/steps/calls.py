@@ -97,7 +97,7 @@ class StepCalls:
             unexpected=self._unexpected,
             takers=self._takers,
             group_of=self._group_of,
-            verdict=_no_verdict if by_name else self._conditions.verdict,
+            verdict=(lambda _leaf, _call: CallVerdict()) if by_name else self._conditions.verdict,
         )
 
     def _last_missing(self, pairs: Sequence[Pair]) -> Iterator[Pair]:
@@ -156,7 +156,3 @@ class _Takers:
 
 def _is_by(wanted: ToolPattern | None, agent: str | None) -> bool:
     return wanted is None or (agent is not None and wanted.matches(agent))
-
-
-def _no_verdict(_leaf: Leaf, _call: int) -> CallVerdict:
-    return CallVerdict()

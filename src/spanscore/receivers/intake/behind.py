@@ -21,19 +21,15 @@ class Onward(Protocol):
 
     def has_room(self, size: int) -> bool:
         """Return whether a request of that many bytes could be taken now."""
-        ...
 
     def is_waiting(self) -> bool:
         """Return whether requests wait to be sent: there is more room when they are."""
-        ...
 
     def take(self, request: bytes) -> None:
         """Take an ExportTraceServiceRequest in protobuf: the spans that were accepted of one request."""
-        ...
 
     def take_other(self, signal: OtherSignal, request: bytes) -> None:
         """Take a request with metrics or logs, in protobuf."""
-        ...
 
 
 class Keep(Protocol):
@@ -44,11 +40,9 @@ class Keep(Protocol):
 
         Raises Unavailable if it cannot be written now, TooLarge if it never can.
         """
-        ...
 
     async def stored(self) -> None:
         """Return when all that was put before is safe enough to be acknowledged; raises Unavailable."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

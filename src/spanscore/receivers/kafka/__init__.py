@@ -49,23 +49,18 @@ class PartitionOwner(Protocol):
 
     async def take(self, records: Sequence[KafkaRecord]) -> TakenRecords:
         """Take records, in their order, as many as there is room for. Their content never makes this raise."""
-        ...
 
     def assigned(self, texts: Mapping[int, str]) -> None:
         """Begin with new partitions. `texts` are the metadata that earlier owners committed with their offsets."""
-        ...
 
     def give_up(self, partitions: Sequence[int]) -> None:
         """Release the incomplete traces of partitions: another member will read them again."""
-        ...
 
     def forget(self, partitions: Sequence[int]) -> None:
         """Forget partitions that another member owns now."""
-        ...
 
     def committable(self) -> Mapping[int, Commit]:
         """Return up to where each partition is finished with."""
-        ...
 
 
 @dataclass(slots=True)

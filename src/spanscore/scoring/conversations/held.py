@@ -36,11 +36,9 @@ class Journal(Protocol):
 
     def turn(self, record: bytes, needed: Callable[[], Iterable[bytes]], needed_size: int) -> None:
         """Called with each turn; `needed` returns all turns that are open, of about `needed_size` bytes."""
-        ...
 
     def finished(self, key: bytes, trace_ids: Collection[bytes]) -> None:
         """Called before the last report of a conversation, with the trace ids of its turns."""
-        ...
 
 
 class Conversations:

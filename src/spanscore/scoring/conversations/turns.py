@@ -101,8 +101,7 @@ def decoded_turn(content: bytes) -> Turn:
     """
     row: Any = json.loads(content)
     if row["v"] != VERSION:
-        message = f"a turn of version {row['v']}, not {VERSION}"
-        raise ValueError(message)
+        raise ValueError(f"a turn of version {row['v']}, not {VERSION}")
     seen: Any = {key: tuple(each) if isinstance(each, list) else each for key, each in row.get("seen", {}).items()}
     trajectory = Trajectory(
         **cast("Any", {name: tuple(map(_call, row.get(name, ()))) for name in _CALLS}),

@@ -47,8 +47,7 @@ def receive(connection: socket.socket, largest: int, deadline: float = math.inf)
     """
     length, limit_s, kind = _HEAD.unpack(_exactly(connection, _HEAD.size, deadline))
     if length > largest:
-        message = f"an answer of {length} bytes is too long"
-        raise EOFError(message)
+        raise EOFError(f"an answer of {length} bytes is too long")
     return kind, limit_s, _exactly(connection, length, deadline)
 
 
@@ -83,8 +82,7 @@ def decoded(content: bytes) -> Outcome:
             return Skipped(reason, tuple(lack for lack in get_args(Lack) if lack in lacks))
         case {"error_type": str() as error_type, "message": str() as told}:
             return Failed(error_type, told[:MAX_MESSAGE_CHARS])
-    message = "the answer is none of an evaluator"
-    raise ValueError(message)
+    raise ValueError("the answer is none of an evaluator")
 
 
 def _told(outcome: Outcome) -> dict[str, Any]:
@@ -107,7 +105,6 @@ def _exactly(connection: socket.socket, length: int, deadline: float) -> bytes:
         connection.settimeout(None if left_s == math.inf else left_s)
         chunk = connection.recv(min(_CHUNK, length - len(received)))
         if not chunk:
-            message = "the process is gone"
-            raise EOFError(message)
+            raise EOFError("the process is gone")
         received += chunk
     return bytes(received)

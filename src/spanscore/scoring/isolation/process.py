@@ -115,13 +115,11 @@ class EvaluatorProcess:
             return decoded(receive(connection, LARGEST_ANSWER, deadline)[2])
         except TimeoutError:
             what = "no answer" if kind == EVALUATE else "it was not loaded"
-            message = f"{what} within {limit_s:g} s"
-            raise TimeoutError(message) from None
+            raise TimeoutError(f"{what} within {limit_s:g} s") from None
 
     def _start(self) -> socket.socket:
         if sys.platform == "win32" or not CAN_END or not sys.executable or getattr(sys, "frozen", False):
-            message = "no interpreter can be started here: run the evaluator inside, with 'time_limit: none'"
-            raise OSError(message)
+            raise OSError("no interpreter can be started here: run the evaluator inside, with 'time_limit: none'")
         ours, theirs = socket.socketpair()
         path = json.dumps(_import_path())
         with theirs:

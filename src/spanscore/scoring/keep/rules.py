@@ -65,11 +65,9 @@ def _scores_below(name: str, rule: KeepRule) -> Condition:
 
 
 def _is_incomplete(wanted: bool, _: KeepRule) -> Condition:  # noqa: FBT001 - one of the kinds of value
-    return lambda _, reports: any(_is_broken(report) for report in reports) is wanted
-
-
-def _is_broken(report: Report) -> bool:
-    return not report.complete and not report.trajectory.completeness.is_part
+    return lambda _, reports: (
+        wanted is any(not report.complete and not report.trajectory.completeness.is_part for report in reports)
+    )
 
 
 def _is_recognised(wanted: bool, _: KeepRule) -> Condition:  # noqa: FBT001 - as above

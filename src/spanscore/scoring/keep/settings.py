@@ -36,8 +36,7 @@ KeptShare = Annotated[
 
 def _check_share(key: str, kept: float) -> None:
     if kept < _LEAST:
-        message = f"{key}: must be at least {_written(_LEAST)}: a rule cannot drop everything"
-        raise ValueError(message)
+        raise ValueError(f"{key}: must be at least {_written(_LEAST)}: a rule cannot drop everything")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +60,7 @@ class KeepWhen:
 
     def __post_init__(self) -> None:
         if (self.score is None) != (self.below is None):
-            message = "must have 'score' and 'below' together: {score: health, below: 0.8}"
-            raise ValueError(message)
+            raise ValueError("must have 'score' and 'below' together: {score: health, below: 0.8}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -153,8 +153,7 @@ class Monitors:
                 for one in stored.series:
                     monitor.restore(one, lost_minutes=0 if found.is_end else _LOST_MINUTES)
         except (MsgspecError, struct.error) as error:
-            message = "the state of monitors cannot be read"
-            raise ValueError(message) from error
+            raise ValueError("the state of monitors cannot be read") from error
         return dropped
 
 

@@ -38,14 +38,11 @@ class MonitoredRuns:
         """Check that one thing is named."""
         named = [name for name in ("evaluator", "score", "verdict", "tool") if getattr(self, name) is not None]
         if len(named) != 1:
-            message = "must have one of evaluator, score, verdict and tool"
-            raise ValueError(message)
+            raise ValueError("must have one of evaluator, score, verdict and tool")
         if (named == ["score"]) != (self.below is not None):
-            message = "below: goes with score: {score: health, below: 0.8}"
-            raise ValueError(message)
+            raise ValueError("below: goes with score: {score: health, below: 0.8}")
         if self.fails is not None and named[0] not in {"evaluator", "tool"}:
-            message = "fails: goes with evaluator or tool"
-            raise ValueError(message)
+            raise ValueError("fails: goes with evaluator or tool")
 
 
 def _wrong_keys(*kinds: Mapping[str, bool]) -> str:
@@ -89,17 +86,13 @@ class MonitorSettings:
         objective = {"at_most": self.at_most is not None, "one_false_alarm_per": self.one_false_alarm_per_s is not None}
         versions = {"new": bool(self.new), "stable": bool(self.stable), "false_alarm": self.false_alarm is not None}
         if wrong := _wrong_keys(objective, versions):
-            message = f"must have either at_most and one_false_alarm_per, or new, stable and false_alarm{wrong}"
-            raise ValueError(message)
+            raise ValueError(f"must have either at_most and one_false_alarm_per, or new, stable and false_alarm{wrong}")
         if self.compares and self.new == self.stable:
-            message = "new and stable: must not be equal"
-            raise ValueError(message)
+            raise ValueError("new and stable: must not be equal")
         if twice := [key for key, count in Counter(self.by).items() if count > 1]:
-            message = f"by: has {twice[0]!r} more than once"
-            raise ValueError(message)
+            raise ValueError(f"by: has {twice[0]!r} more than once")
         if self.by and self.compares:
-            message = "by: cannot be given with new and stable, which are the series"
-            raise ValueError(message)
+            raise ValueError("by: cannot be given with new and stable, which are the series")
 
     @property
     def compares(self) -> bool:

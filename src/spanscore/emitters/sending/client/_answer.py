@@ -63,15 +63,12 @@ class Client(Protocol):
 
     def send(self, signal: Signal, body: bytes) -> Answer:
         """Send an encoded Export...ServiceRequest and wait for the answer, at most for the client's timeout."""
-        ...
 
     def abort(self) -> None:
         """End the request that is being sent, and all later ones, with `TryAgain`. May be called from any thread."""
-        ...
 
     def close(self) -> None:
         """Free everything."""
-        ...
 
 
 def accepted(response: bytes) -> Accepted:

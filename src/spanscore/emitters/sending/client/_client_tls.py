@@ -28,8 +28,7 @@ def tls_context(files: TrustFiles) -> ssl.SSLContext:
         ConfigError: a file cannot be read, or has the wrong content.
     """
     if (files.cert_file is None) != (files.key_file is None):
-        message = "a client certificate needs its certificate and its key: one of both files is missing"
-        raise ConfigError(message)
+        raise ConfigError("a client certificate needs its certificate and its key: one of both files is missing")
     context = ssl.create_default_context() if files.ca_file is None else _trusting(files.ca_file)
     if files.cert_file is not None and files.key_file is not None:
         content_of(files.cert_file)
@@ -38,8 +37,7 @@ def tls_context(files: TrustFiles) -> ssl.SSLContext:
             context.load_cert_chain(files.cert_file, files.key_file, password="")
         except (ssl.SSLError, ValueError) as error:
             pair = f"{files.cert_file} and {files.key_file}"
-            message = f"{pair} are no certificate in PEM and its key, without a password"
-            raise ConfigError(message) from error
+            raise ConfigError(f"{pair} are no certificate in PEM and its key, without a password") from error
     return context
 
 
@@ -52,13 +50,11 @@ def content_of(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        message = f"{path}: cannot be read: {error.strerror}"
-        raise ConfigError(message) from error
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _trusting(path: Path) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cadata=content_of(path).decode("ascii", "replace"))
     except (ssl.SSLError, ValueError) as error:
-        message = f"{path}: holds no certificate in PEM"
-        raise ConfigError(message) from error
+        raise ConfigError(f"{path}: holds no certificate in PEM") from error

@@ -45,14 +45,12 @@ def connect(
     try:
         url = parsed_url(endpoint)
     except ValueError as error:
-        message = f"the endpoint {error}"
-        raise ConfigError(message) from None
+        raise ConfigError(f"the endpoint {error}") from None
     sent = {name.lower(): value for name, value in (headers or {}).items()}
     for name, value in sent.items():
         _check_header(name, value)
     if files is not None and url.scheme != "https":
-        message = f"certificates are of use only where the endpoint begins with https://, not for {endpoint!r}"
-        raise ConfigError(message)
+        raise ConfigError(f"certificates are of use only where the endpoint begins with https://, not for {endpoint!r}")
     tls = tls_context(files or TrustFiles()) if url.scheme == "https" else None
     # Only what the protocol needs is loaded.
     if protocol == "grpc":
@@ -66,11 +64,8 @@ def connect(
 
 def _check_header(name: str, value: str) -> None:
     if name in _OURS:
-        message = f"the header {name!r} is spanscore's own to set"
-        raise ConfigError(message)
+        raise ConfigError(f"the header {name!r} is spanscore's own to set")
     if not _HEADER_NAME.fullmatch(name) or name.endswith("-bin") or name.startswith("grpc-"):
-        message = f"{name!r} is no name for a header: letters, digits, '-', '_' and '.' are allowed"
-        raise ConfigError(message)
+        raise ConfigError(f"{name!r} is no name for a header: letters, digits, '-', '_' and '.' are allowed")
     if not _HEADER_VALUE.fullmatch(value):
-        message = f"the value of the header {name!r} must be printable ASCII"
-        raise ConfigError(message)
+        raise ConfigError(f"the value of the header {name!r} must be printable ASCII")
