@@ -34,6 +34,7 @@ from typing import Final
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
 
 from campaigns.crash import DEADLINE_S, Receiver
@@ -161,13 +162,13 @@ def _simulate(chance: random.Random, found: Estimates) -> None:
             continue  # its service has not recorded it
         state = f"ot=th:{encoded_threshold(before)}" if before else ""
         end_ns = _SECOND + round(seconds * _SECOND)
-        keeper.take(_body([_span(trace_id, 1, end_ns=end_ns, state=state)]), 0.0)
+        keeper.take(body_of([span_of(trace_id, 1, end_ns=end_ns, state=state)]), 0.0)
         closed.add(trace_id)
         decoded = DecodedSpan(trace_id, b"\1" * 8, b"", "run", _SECOND, end_ns)
         trace = Trace(trace_id=trace_id, spans=(decoded,), close_reason=CloseReason.ROOT_ENDED)
         keeper.decide(trace, None if chance.random() < _UNDECIDED else [_report(trace_id, is_failing=is_failing)])
         if is_late:
-            keeper.take(_body([_span(trace_id, 2, end_ns=_SECOND, state=state)]), 0.0)
+            keeper.take(body_of([span_of(trace_id, 2, end_ns=_SECOND, state=state)]), 0.0)
         if is_failing:
             whole |= {trace_id + bytes([number]) for number in (1, 2)[: 1 + is_late]}
     estimated: Counter[str] = Counter()
@@ -257,9 +258,9 @@ class _Clients:
             trace_id, sent = chance.randbytes(16), _SentTrace(chance.random() < _FAILS)
             numbers = itertools.count(2)
             for left in range(chance.randint(1, 4), 0, -1):
-                spans = [_span(trace_id, next(numbers), fails=sent.is_failing) for _ in range(chance.randint(1, 4))]
-                spans += [_span(trace_id, 1)] if left == 1 else []
-                again = self._send(connection, _body(spans))
+                spans = [span_of(trace_id, next(numbers), fails=sent.is_failing) for _ in range(chance.randint(1, 4))]
+                spans += [span_of(trace_id, 1)] if left == 1 else []
+                again = self._send(connection, body_of(spans))
                 sent.spans |= {span.span_id for span in spans}
                 sent.again |= {span.span_id for span in spans if again}
                 time.sleep(chance.uniform(0, 0.02))
@@ -327,7 +328,8 @@ def _account(sent: dict[bytes, _SentTrace], spans: Sequence[Span], found: Killed
             found.split += not there <= trace.again
 
 
-def _span(trace_id: bytes, number: int, *, end_ns: int = 2 * _SECOND, state: str = "", fails: bool = False) -> Span:
+def span_of(trace_id: bytes, number: int, *, end_ns: int = 2 * _SECOND, state: str = "", fails: bool = False) -> Span:
+    """Return a span of a run: its root, whose number is 1, or a call."""
     tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": f"tool_{number}"}
     attributes = {"gen_ai.operation.name": "invoke_agent"} if number == 1 else tool
     return Span(
@@ -343,9 +345,11 @@ def _span(trace_id: bytes, number: int, *, end_ns: int = 2 * _SECOND, state: str
     )
 
 
-def _body(spans: Sequence[Span]) -> bytes:
-    request = ExportTraceServiceRequest(resource_spans=[ResourceSpans(scope_spans=[ScopeSpans(spans=spans)])])
-    return request.SerializeToString()
+def body_of(spans: Sequence[Span]) -> bytes:
+    """Return the request with these spans."""
+    resource = Resource(attributes=[KeyValue(key="service.name", value=AnyValue(string_value="shop"))])
+    of_it = ResourceSpans(resource=resource, scope_spans=[ScopeSpans(spans=spans)])
+    return ExportTraceServiceRequest(resource_spans=[of_it]).SerializeToString()
 
 
 def main() -> int:

@@ -55,7 +55,7 @@ Pass = Callable[[bytes], Iterable[str]]
 
 
 def collector_program(given: Path | None, processor: str | None = PROCESSOR) -> Path:
-    """Return where a Collector is that has the processor.
+    """Return where a Collector is that has the processor, or another part.
 
     Raises:
         NoCollectorError: there is none.
@@ -66,7 +66,7 @@ def collector_program(given: Path | None, processor: str | None = PROCESSOR) -> 
         listed = subprocess.run([program, "components"], capture_output=True, text=True, check=True).stdout
         if processor is None or f"name: {processor}\n" in listed:
             return program.resolve()
-    message = f"needs a Collector with the processor {PROCESSOR} on the PATH: otelcol-contrib from 0.154.0 on has it"
+    message = f"needs a Collector with {processor} on the PATH: otelcol-contrib from 0.154.0 on has it"
     raise NoCollectorError(message)
 
 
@@ -90,16 +90,23 @@ def through(program: Path, directory: Path, processors: dict[str, Any]) -> Itera
                 "pipelines": {"traces": {"receivers": ["otlp"], "processors": [*processors], "exporters": ["otlp"]}},
             },
         }
-        path = directory / "collector.yaml"
-        path.write_text(yaml.safe_dump(config))
-        with (directory / "collector.log").open("wb") as log:
-            process = subprocess.Popen([program, "--config", path], stdout=log, stderr=log)
-        with process:
-            try:
-                _wait_until_ready(process, directory / "collector.log")
-                yield lambda request: _sent(request, port, behind)
-            finally:
-                process.terminate()
+        with collecting(program, directory, config):
+            yield lambda request: _sent(request, port, behind)
+
+
+@contextmanager
+def collecting(program: Path, directory: Path, config: dict[str, Any]) -> Iterator[None]:
+    """Run a Collector with a configuration for the time of a block."""
+    path = directory / "collector.yaml"
+    path.write_text(yaml.safe_dump(config))
+    with (directory / "collector.log").open("wb") as log:
+        process = subprocess.Popen([program, "--config", path], stdout=log, stderr=log)
+    with process:
+        try:
+            _wait_until_ready(process, directory / "collector.log")
+            yield
+        finally:
+            process.terminate()
 
 
 def with_processor(*, remove_originals: bool) -> dict[str, Any]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from campaigns import keep
+from campaigns import keep, keep_spanmetrics
+from campaigns.load_balanced_cluster import NoCollectorError
+from campaigns.normalised import collector_program
 
 pytestmark = pytest.mark.campaign
 
@@ -24,3 +28,13 @@ def test_kills_split_and_lose_no_trace() -> None:
 
     assert (10, 0, 0) == (found.kills, found.lost, found.split)
     assert min(found.kept, found.dropped) > 0
+
+
+def test_a_collector_derives_metrics_of_all_spans_from_those_kept(tmp_path: Path) -> None:
+    """Its `spanmetrics` counts each kept span for as many as it stands for, and each span of a failing trace once."""
+    try:
+        program = collector_program(None, keep_spanmetrics.SPANMETRICS)
+    except NoCollectorError as missing:
+        pytest.skip(str(missing))
+
+    assert [] == keep_spanmetrics.derived(program, tmp_path, 1_000, seed=2).wrong
