@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
@@ -45,7 +45,7 @@ class SpanTree:
         logged = {
             index: reader.read(span) for index, span in enumerate(spans) if span.kind == LOG_RECORD and index in latest
         }
-        spans = self.spans = _restored(spans, by_id, logged) if logged else spans
+        spans = self.spans = _restored(spans, by_id, logged, reader.read) if logged else spans
         if logged or len(latest) < len(spans):
             self.readings = [
                 (logged[index] if index in logged else reader.read(span) if index in latest else None) or NO_READING
@@ -101,22 +101,13 @@ class SpanTree:
         """The requests of each model span, and the results that it was sent, by start.
 
         If the span of an agent's run may hold the requests of its models, and their own spans are below it, these tell.
-        A span whose messages were moved into a log record was sent them.
         """
         found = {index: self.reader.read_model(self.spans[index]) for index in self.models}
-        for index in filter(self.is_told_by_log, self.models):
-            if not found[self.parents[index]].history:
-                found[self.parents[index]] = replace(found[self.parents[index]], history=found[index].history)
         runs = {index for index in self.agents if index in found and found[index].asks and not found[index].requests}
         above = self.nearest(runs) if runs else []
         for run in {above[index] for index in self.models if runs and above[index] != NONE}:
             found[run] = replace(found[run], asks=False)
         return found
-
-    def is_told_by_log(self, index: int) -> bool:
-        """Return whether a model's span is a log record of the model's span that it was written in."""
-        above = self.parents[index]
-        return self.spans[index].is_log and above != NONE and self.readings[above].is_model
 
     @cached_property
     def single_requests(self) -> list[int]:
@@ -309,15 +300,34 @@ class SpanTree:
 
 
 def _restored(
-    spans: Sequence[Span], by_id: Mapping[bytes, int], logged: Mapping[int, Reading | None]
+    spans: Sequence[Span],
+    by_id: Mapping[bytes, int],
+    logged: dict[int, Reading | None],
+    read: Callable[[Span], Reading | None],
 ) -> Sequence[Span]:
-    """Return the spans with the attributes that were moved into log records; a span's own attributes win."""
+    """Return the spans with the attributes that were moved into log records; a span's own attributes win.
+
+    A record of a model's messages is restored only to the span of a model, and is then no request of its own. Lists of
+    messages are joined, as some emitters write a record for each message.
+    """
     moved: dict[int, dict[str, AttributeValue]] = {}
-    for index, reading in logged.items():
-        above = by_id.get(spans[index].parent_span_id)
-        if reading is not None and reading.of_span and above is not None:
-            for key, value in reading.of_span.items():
-                moved.setdefault(above, {}).setdefault(key, value)
+    models: dict[int, bool] = {}
+    for index in sorted(logged, key=lambda index: spans[index].start_ns):
+        reading, above = logged[index], by_id.get(spans[index].parent_span_id)
+        if reading is None or not reading.of_span or above is None:
+            continue
+        if reading.is_model:
+            if above not in models:
+                models[above] = above not in logged and (read(spans[above]) or NO_READING).is_model
+            if not models[above]:
+                continue
+            logged[index] = Reading(of_span=reading.of_span)
+        found = moved.setdefault(above, {})
+        for key, value in reading.of_span.items():
+            if key not in found:
+                found[key] = [*value] if isinstance(value, list) else value
+            elif isinstance(known := found[key], list) and isinstance(value, list):
+                known += value
     if not moved:
         return spans
     return [
