@@ -167,10 +167,15 @@ class GenAi:
             or finish_reasons.asks(span.attributes, finish_reasons.READS, output)
             or finish_reasons.asked_in(said),
             answers=Later(
-                lambda: messages.answers_of_provider(said) | messages.answers(_message_list(span, INPUT, _SENT))
+                lambda: {
+                    **messages.answers_of_provider(said),
+                    **messages.answers(sent := _message_list(span, INPUT, _SENT)),
+                    **messages.refusals(sent),
+                }
             ),
+            refused=Later(lambda: messages.refusals(_message_list(span, INPUT, _SENT))),
             by_provider=Later(lambda: messages.answers_of_provider(said)),
-            failures=Later(lambda: messages.failures(_message_list(span, INPUT, _SENT))),
+            failures=Later(lambda: {**messages.failures(said), **messages.failures(_message_list(span, INPUT, _SENT))}),
             tool_definitions=Later(lambda: messages.definitions(content.decoded(span.attributes.get(DEFINITIONS)))),
             history=LaterList(lambda: _history(span)),
         )

@@ -298,3 +298,13 @@ class Withheld:
         for key, told in list(self._asked.items()):
             if is_executed(told.request, told.since_ns):
                 del self._asked[key]
+        self._decide()
+
+    def _decide(self) -> None:
+        """Leave out calls that a provider has executed after their approval, and note refusals."""
+        for key, told in list(self._asked.items()):
+            call_id = told.request.call_id
+            if call_id and call_id in self._requested.by_provider:
+                del self._asked[key]
+            elif told.state == "waits" and self._requested.state_by_answer(call_id) == "refused":
+                self._asked[key] = told._replace(state="refused")
