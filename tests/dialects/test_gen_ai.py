@@ -353,3 +353,53 @@ def test_a_tool_and_a_call_id_are_a_call() -> None:
     assert calls(span(1, "tool.book", held)) == [call(1, "book", {}, call_id="c1")]
     assert calls(span(1, "chat", {**held, "gen_ai.operation.name": "chat"})) == []
     assert calls(span(1, "tool", {"gen_ai.tool.name": "book"}), RUN._replace(span_id=bytes(7) + b"\x02")) == []
+
+
+CHAT = {"gen_ai.operation.name": "chat"}
+
+
+def told_in(spanned: Span) -> tuple[tuple[str, ...], list[str], int]:
+    """Return the user's words, the calls that were asked for, and the number of texts of a user in the history."""
+    reader = built_in_reader()
+    reading, model_call = reader.read_model(spanned), reader.read_model_call(spanned)
+    assert model_call is not None
+    user = sum(message.is_user_text for message in reading.history)
+    return model_call.user_text, [request.name for request in reading.requests], user
+
+
+def test_messages_of_several_events_are_one_list() -> None:
+    """Each event may hold some of them; an attribute of the span itself wins."""
+    said = [{"role": "user", "parts": [{"type": "text", "content": each}]} for each in ("Hello.", "Well?")]
+    events = tuple(event("details", {"gen_ai.input.messages": each}) for each in (said[:1], json.dumps(said[1:])))
+    own = {**CHAT, "gen_ai.input.messages": json.dumps(said[1:])}
+
+    assert told_in(span(1, "chat", CHAT, events=events))[0] == ("Hello.", "Well?")
+    assert told_in(span(1, "chat", own, events=events))[0] == ("Well?",)
+
+
+@pytest.mark.parametrize("words", ["42", "null", '{"city": "Bern"}', '{"parts": 1}'])
+def test_what_a_user_says_may_look_like_json(words: str) -> None:
+    """It is a text all the same, and begins a turn."""
+    assert told_in(span(1, "chat", CHAT, events=(event("gen_ai.user.message", {"content": words}),))) == (
+        (words,),
+        [],
+        1,
+    )
+
+
+def test_messages_that_google_s_frameworks_wrap() -> None:
+    """With the role in the content, whatever the event is called; each call is read once, though none has an id."""
+    parts = [{"functionCall": {"name": "book", "args": {"nights": 2}}}]
+    sent = [{"role": "user", "parts": [{"text": "Book it."}]}, {"role": "model", "parts": parts}]
+    choice = event("gen_ai.choice", {"content": {"role": "model", "parts": parts}})
+    events = (*(event("gen_ai.user.message", {"content": each}) for each in sent), choice)
+
+    assert told_in(span(1, "chat", CHAT, events=events)) == (("Book it.",), ["book"], 1)
+
+
+def test_a_message_that_is_a_text_is_read_once() -> None:
+    """Azure's SDKs have an attribute for it; its calls may have no ids."""
+    choice = {"message": {"tool_calls": [{"type": "function", "function": {"name": "book", "arguments": "{}"}}]}}
+    held = event("gen_ai.choice", {"gen_ai.event.content": json.dumps(choice)})
+
+    assert told_in(span(1, "chat", CHAT, events=(held,)))[1] == ["book"]

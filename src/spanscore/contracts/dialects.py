@@ -153,7 +153,7 @@ class Reading:
     """The span refers to messages, arguments or results that are kept outside the telemetry."""
     of_span: Attributes = field(default_factory=dict)
     """The attributes that were moved from the span around this log record into the record. The span is read as if it
-    still had them."""
+    still had them. With `is_model`, the record is a request of its own if no model's span is around it."""
 
 
 @value

@@ -14,6 +14,7 @@ from typing import Final
 
 from spanscore.contracts import CallReading, CallRequest, CallState, Reading
 from spanscore.dialects import _content as content
+from spanscore.dialects import _model_messages as messages
 from spanscore.dialects._literals import literal, parsed_text
 from spanscore.model import Attributes, Recorded, Span, StatusCode
 
@@ -84,6 +85,9 @@ _DENIED: Final = "execution-denied"
 _LONGEST: Final = 4_096
 """Characters of a refusal with a reason; a longer text is a result."""
 
+_ANSWERS: Final = ("gen_ai.output.messages", "output.value", "langfuse.observation.output", "traceloop.entity.output")
+"""The attributes in which instrumentations write the answer of a model."""
+
 _FAILED: Final = ("isError", "is_error")
 """Names of the mark of a failure: MCP's own, and that of its Python classes."""
 _AROUND_RESULTS: Final = ("result", "output", "response")
@@ -108,7 +112,8 @@ def with_control_flow(span: Span, reading: Reading) -> Reading:
     if call is None:
         # A span around the call, or of a step before it.
         is_pause = raised == "waits" and not reading.waits and not any(map(_is_of_a_tool, _exceptions(span)))
-        return replace(reading, waits=(CallRequest(name=""),)) if is_pause else reading
+        waits = (CallRequest(name=""),) if is_pause else _unapproved(span) if reading.is_model else ()
+        return replace(reading, waits=waits) if waits and not reading.waits else reading
     state = raised or (call.state if call.state in _NOT_MADE else _written(span, call))
     if state is not None:
         call = replace(call, state=state, error=None, error_type=None)
@@ -147,6 +152,11 @@ def mcp_failure(result: Recorded) -> str | None:
         return None
     texts = (text for part in parts if isinstance(part, dict) and (text := content.text(part.get("text"))))
     return content.short(next(texts, "")) or "error"
+
+
+def _unapproved(span: Span) -> tuple[CallRequest, ...]:
+    """Return the calls that a model's provider asks a person to approve."""
+    return next(filter(None, (messages.approvals(span.attributes.get(key)) for key in _ANSWERS)), ())
 
 
 def _raised(span: Span) -> CallState | None:

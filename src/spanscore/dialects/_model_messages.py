@@ -10,19 +10,18 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from spanscore.contracts import CallRequest
+from spanscore.contracts import CallReading, CallRequest
 from spanscore.dialects import _content as content
+from spanscore.dialects import _provider_calls as providers
+from spanscore.dialects._provider_calls import kind_of
 from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Recorded
 
 MAX_NODES: Final = 20_000
 """Bounds the walk over one message list."""
 
-_BY_PROVIDER: Final = "server_tool_call"
-"""The type of a call that the model's provider executes, and the key of what it is given."""
-_REQUEST_TYPES: Final = frozenset(
-    {"function_call", "tool_call", "tool_use", "toolUse", "tool-call", "tool_request", _BY_PROVIDER}
+_REQUEST_TYPES: Final = (
+    frozenset({"function_call", "tool_call", "tool_use", "toolUse", "tool-call", "tool_request"}) | providers.TYPES
 )
-_APPROVAL: Final = "mcp_approval_request"
 _LISTS: Final = frozenset({"tool_calls", "toolCalls", "toolRequests", "function_calls", "content", "parts"})
 _DISTINCT: Final = frozenset({"toolName", "tool_name"})
 _WRAPPED: Final = ("function", "toolUse", "toolRequest", "functionCall", "function_call", "tool_call")
@@ -36,10 +35,10 @@ _ID: Final = ("call_id", "callId", "toolCallId", "tool_call_id", "toolUseId", "t
 _SCHEMA: Final = ("parameters", "inputSchema", "input_schema", "parameters_json_schema", "json_schema")
 _ANSWER_ID: Final = ("tool_call_id", "toolCallId", "tool_use_id", "toolUseId", "call_id", "callId", "ref", "id")
 _ANSWER: Final = ("content", "result", "response", "output", "parts")
-_ANSWER_WRAPPERS: Final = ("toolResult", "toolResponse", "tool_call_result", f"{_BY_PROVIDER}_response")
+_ANSWER_WRAPPERS: Final = ("toolResult", "toolResponse", "tool_call_result", f"{providers.GENERIC}_response")
 _FAILED: Final = ("is_error", "isError", "error")
 _ANSWERED: Final = frozenset({"result", "output", "response"})
-WORDS_OF_ANSWERS: Final = ("tool", "function_call_output")
+WORDS_OF_ANSWERS: Final = ("tool", "function_call_output", providers.MCP_CALL, providers.DECISION)
 """Of which every text has one in which `answers` finds something: no encoder escapes letters."""
 _ANSWER_TYPES: Final = frozenset({"tool", "tool_call_response", "tool_result", "tool-result", "function_call_output"})
 
@@ -86,7 +85,9 @@ def answers_of_provider(said: Recorded) -> dict[str, JSON]:
     made = {
         call_id: None
         for node, _, _ in _walk(said)
-        if _type(node) == _BY_PROVIDER and (call_id := content.first_text(node, _ID)) and not _asks_for_approval(node)
+        if kind_of(node) in providers.TYPES
+        and (call_id := providers.call_id_of(node))
+        and not providers.asks_for_approval(node)
     }
     return {**made, **answers(said)}
 
@@ -104,9 +105,14 @@ def answered(messages: Recorded) -> Iterator[tuple[str | None, Recorded, str | N
     """
     for node, _, _ in _walk(messages):
         body = next((node[key] for key in _ANSWER_WRAPPERS if key in node), node)
+        kind = kind_of(node)
+        if kind == providers.MCP_CALL and (made := providers.answer_of(node)) is not None:
+            yield made.call_id, made.result, made.error
         if not isinstance(body, Mapping) or not (
-            body is not node or node.get("role") == "tool" or _type(node) in _ANSWER_TYPES
+            body is not node or node.get("role") == "tool" or kind in _ANSWER_TYPES or providers.is_result(kind)
         ):
+            continue
+        if kind_of(body) == providers.DECISION:
             continue
         origin = body.get("origin")
         call_id = content.first_text({**origin, **body} if isinstance(origin, dict) else body, _ANSWER_ID)
@@ -116,6 +122,40 @@ def answered(messages: Recorded) -> Iterator[tuple[str | None, Recorded, str | N
         has_failed = body.get("status") == "error" or any(body.get(key) is True for key in _FAILED)
         told = result if isinstance(result, str) else ""
         yield call_id, result, content.short(told) or "error" if has_failed else None
+
+
+def has_provider_calls(said: AttributeValue) -> bool:
+    """Return quickly whether a text may have calls that a provider executes."""
+    return isinstance(said, str) and any(map(said.__contains__, providers.WORDS))
+
+
+def approvals(said: AttributeValue) -> tuple[CallRequest, ...]:
+    """Return the calls that a provider asks a person to approve, in the attribute of a model's answer."""
+    if not isinstance(said, str) or providers.ASKS not in said:
+        return ()
+    return approvals_in(content.decoded(said))
+
+
+def approvals_in(messages: Recorded) -> tuple[CallRequest, ...]:
+    """Return the calls that messages ask a person to approve."""
+    asking = (node for node, _, _ in _walk(messages) if providers.asks_for_approval(node))
+    return tuple(request for node in asking if (request := providers.request_of(node)) is not None)
+
+
+def decisions(messages: Recorded) -> Iterator[CallReading]:
+    """Yield the decisions of a person in messages to a model: the call waits for the provider, or was refused."""
+    for node, _, _ in _walk(messages):
+        if kind_of(node) == providers.DECISION and (decision := providers.answer_of(node)) is not None:
+            yield decision
+
+
+def refusals(messages: Recorded) -> dict[str, JSON]:
+    """Return the reasons of the decisions that refuse a call, by call id."""
+    return {
+        each.call_id: content.reparsed(each.result)
+        for each in decisions(messages)
+        if each.call_id and each.state == "refused"
+    }
 
 
 def definitions(tools: Recorded) -> dict[str, JSON]:
@@ -188,11 +228,11 @@ def _request(node: Mapping[str, Any], inner: Mapping[str, Any] | None, key_above
     name = content.first_text(body, _NAME)
     if name is None:
         return None
-    if _type(node) == _BY_PROVIDER:
-        return None if _asks_for_approval(node) else _request_to_provider(node, name)
+    if kind_of(node) in providers.TYPES or providers.asks_for_approval(node):
+        return None if providers.asks_for_approval(node) else providers.request_of(node)
     key = next((key for key in _ARGUMENTS if key in body), None)
     call_id = content.first_text(body, _ID) or (None if inner is None else content.first_text(node, _ID))
-    is_typed = inner is not None or _type(node) in _REQUEST_TYPES
+    is_typed = inner is not None or kind_of(node) in _REQUEST_TYPES
     # Without a type it may as well be an object of the model's structured answer.
     is_listed = key_above in _LISTS or not _DISTINCT.isdisjoint(node)
     if not is_typed and not (is_listed and key is not None and call_id is not None):
@@ -206,24 +246,6 @@ def _request(node: Mapping[str, Any], inner: Mapping[str, Any] | None, key_above
         arguments=NOT_RECORDED if key is None else content.arguments(body[key]),
         call_id=call_id,
     )
-
-
-def _request_to_provider(node: Mapping[str, Any], name: str) -> CallRequest:
-    given = node.get(_BY_PROVIDER)
-    fields = {key: value for key, value in given.items() if key != "type"} if isinstance(given, dict) else {}
-    arguments = content.arguments(fields.get("arguments", fields)) if fields else NOT_RECORDED
-    return CallRequest(name=name, arguments=arguments, call_id=content.first_text(node, _ID))
-
-
-def _asks_for_approval(node: Mapping[str, Any]) -> bool:
-    given = node.get(_BY_PROVIDER)
-    return isinstance(given, dict) and given.get("type") == _APPROVAL
-
-
-def _type(node: Mapping[str, Any]) -> str | None:
-    """Return the type of a message or a part of one; in a schema, that may be a list."""
-    kind = node.get("type")
-    return kind if isinstance(kind, str) else None
 
 
 def each_message(value: Recorded, is_message: Callable[[Mapping[str, Any]], bool]) -> Iterator[dict[str, Any]]:
@@ -259,7 +281,7 @@ def _walk(value: Recorded) -> Iterator[tuple[dict[str, Any], dict[str, Any] | No
         if not _WRAPPERS.isdisjoint(node):
             inner = next((node[wrapper] for wrapper in _WRAPPED if isinstance(node.get(wrapper), dict)), None)
         yield node, inner, key
-        if inner is None and _type(node) not in _REQUEST_TYPES:
+        if inner is None and kind_of(node) not in _REQUEST_TYPES:
             if not _ENTERED.isdisjoint(map(type, node.values())):
                 pending += [(item, name) for name, item in reversed(node.items()) if type(item) in _ENTERED]
         elif inner is not None and _NAMES_OF_ARGUMENTS.isdisjoint(inner):

@@ -10,12 +10,13 @@ from spanscore.contracts import CallReading, ModelReading, SentMessage
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
-from spanscore.model import Attributes, AttributeValue, Later, LaterList, Recorded
+from spanscore.dialects import _provider_calls as providers
+from spanscore.model import JSON, Attributes, AttributeValue, Later, LaterList, Recorded
 
-_TYPES: Final = frozenset({"function_call", "function_call_output", "ai", "tool"})
+_TYPES: Final = frozenset({"function_call", "function_call_output", "ai", "tool"}) | providers.ITEMS
 """The types of messages without a role: in OpenAI's Responses API, and of LangChain, besides users' and systems'."""
 _CLASSES: Final = frozenset({"AIMessage", "AIMessageChunk", "ToolMessage"})
-_WORDS: Final = ("tool", "function")
+_WORDS: Final = ("tool", "function", *providers.ITEMS)
 """Of which every text with a call in it has one: no encoder escapes letters."""
 _TOOL_CALL: Final = re.compile(r"tool_calls\.(\d+)\.tool_call\.(?:function\.)?(.+)")
 _TEXT: Final = "message_content.text"
@@ -25,11 +26,34 @@ def reading(said: AttributeValue = None, sent: AttributeValue = None, tools: Att
     """Return the reading of three attributes: the model's answer, the messages it was sent, and its tools."""
     return ModelReading(
         requests=messages.requests(content.decoded(said)),
-        answers=Later(lambda: messages.answers(content.decoded(sent))),
-        failures=Later(lambda: messages.failures(content.decoded(sent))),
+        answers=Later(lambda: answers_in(said, sent)),
+        by_provider=Later(lambda: by_provider_in(said)),
+        refused=Later(lambda: refusals_in(sent)),
+        failures=Later(lambda: {**failures_in(said), **messages.failures(content.decoded(sent))}),
         tool_definitions=Later(lambda: messages.definitions(content.decoded(tools))),
         history=LaterList(lambda: history_in(sent)),
     )
+
+
+def answers_in(said: AttributeValue, sent: AttributeValue) -> dict[str, JSON]:
+    """Return the answers to calls in two attributes, the model's answer and the messages it was sent, by call id."""
+    return {**by_provider_in(said), **messages.answers(content.decoded(sent)), **refusals_in(sent)}
+
+
+def by_provider_in(said: AttributeValue) -> dict[str, JSON]:
+    """Return the results of the provider's own calls in the attribute of a model's answer, by call id."""
+    return messages.answers_of_provider(content.decoded(said)) if messages.has_provider_calls(said) else {}
+
+
+def failures_in(said: AttributeValue) -> dict[str, JSON]:
+    """Return the failures of the provider's own calls in the attribute of a model's answer, by call id."""
+    return messages.failures(content.decoded(said)) if messages.has_provider_calls(said) else {}
+
+
+def refusals_in(sent: AttributeValue) -> dict[str, JSON]:
+    """Return the decisions that refuse a call in the attribute of the messages to a model, by call id."""
+    has_decisions = isinstance(sent, str) and providers.DECISION in sent
+    return messages.refusals(content.decoded(sent)) if has_decisions else {}
 
 
 def history_in(sent: AttributeValue) -> tuple[SentMessage, ...]:
@@ -68,11 +92,12 @@ def _message(node: dict[str, Any]) -> SentMessage:
     answers = [
         CallReading(call_id=call_id, result=result, error=error) for call_id, result, error in messages.answered(node)
     ]
+    answers += messages.decisions(node)
     # Where no result has an id, the last one is in the others.
     with_ids = [answer for answer in answers if answer.call_id]
     return SentMessage(
         is_user_text=model_calls.is_user_text(node),
-        requests=messages.requests(node),
+        requests=(*messages.requests(node), *messages.approvals_in(node)),
         answers=tuple(with_ids or answers[1:] or answers),
     )
 

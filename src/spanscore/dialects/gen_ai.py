@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar, Final
+from collections.abc import Container, Sequence
+from typing import Any, ClassVar, Final
 
 from spanscore.contracts import (
     CallReading,
@@ -22,7 +22,7 @@ from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import openinference
-from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Later, LaterList, Recorded, Span, SpanEvent
+from spanscore.model import JSON, NOT_RECORDED, Attributes, Later, LaterList, Recorded, Span, SpanEvent
 
 OPERATION: Final = "gen_ai.operation.name"
 TOOL_NAME: Final = "gen_ai.tool.name"
@@ -44,7 +44,7 @@ _AGENT_FRAMEWORK: Final = frozenset({"agent_framework", "Experimental.Microsoft.
 """The scopes whose runs, in Python and .NET, end with a finish reason that asks for tools only if a person has to
 approve a call."""
 _SESSION: Final = "session.id"
-_DEFINITIONS: Final = "gen_ai.tool.definitions"
+DEFINITIONS: Final = "gen_ai.tool.definitions"
 _WORKFLOW: Final = "gen_ai.workflow.name"
 OUTPUT: Final = "gen_ai.output.messages"
 INPUT: Final = "gen_ai.input.messages"
@@ -62,7 +62,7 @@ READS: Final = frozenset(
         CONVERSATION,
         RESPONSE,
         _SESSION,
-        _DEFINITIONS,
+        DEFINITIONS,
         OUTPUT,
         INPUT,
         _WORKFLOW,
@@ -75,18 +75,27 @@ READS: Final = frozenset(
 )
 """The attributes that the conventions define and a dialect may look at."""
 
-_INSTRUCTIONS: Final = "gen_ai.system_instructions"
-READS_FOR_MODEL_CALLS: Final = model_calls.READS | {INPUT, _INSTRUCTIONS}
+INSTRUCTIONS: Final = "gen_ai.system_instructions"
+READS_FOR_MODEL_CALLS: Final = model_calls.READS | {INPUT, INSTRUCTIONS}
 """Keys for the usage of a model request and for its input."""
 
-_MODEL_OPERATIONS: Final = frozenset({"chat", "generate_content", "text_completion", "responses"})
-_ROLES: Final = {"gen_ai.choice": "assistant", "gen_ai.tool.message": "tool"}
+_CHAT: Final = "chat"
+_MODEL_OPERATIONS: Final = frozenset({_CHAT, "generate_content", "text_completion", "responses"})
+_CHOICE: Final = "gen_ai.choice"
 _TEXT_ROLES: Final = {"gen_ai.user.message": "user", "gen_ai.system.message": "system"}
-_SAID: Final = {"gen_ai.assistant.message": "assistant"}
-_SENT: Final = ("gen_ai.tool.message", *_TEXT_ROLES, *_SAID)
-"""The events that hold one message each that the model was sent."""
-_EVENT_BODY: Final = "gen_ai.event.content"
+_ROLES: Final = {
+    _CHOICE: "assistant",
+    "gen_ai.assistant.message": "assistant",
+    "gen_ai.tool.message": "tool",
+    **_TEXT_ROLES,
+}
+"""The roles of the events that hold one message each."""
+_SENT: Final = frozenset(_ROLES) - {_CHOICE}
+"""The events that hold a message that the model was sent."""
+_EVENT_BODIES: Final = ("gen_ai.event.content", "body")
+"""The attributes that hold a whole message: of Azure's SDKs, and of log records with a text."""
 _CONTENT_EVENT: Final = "gen_ai.client.inference.operation.details"
+_PREFIX: Final = "gen_ai."
 
 
 class GenAi:
@@ -94,7 +103,7 @@ class GenAi:
 
     A span that says that one agent hands over to another is no tool call, even where it is written as `execute_tool`.
     A span that creates an agent is not read: a trace without other spans is no run.
-    Content is read from span attributes, or from span events where the instrumentation puts it there.
+    Content is read from span attributes, and in the same way from span events and from log records of a model's span.
     """
 
     precedence = Precedence.CONVENTION
@@ -143,13 +152,14 @@ class GenAi:
             and operation == "invoke_agent"
             and finish_reasons.asks(attributes, finish_reasons.READS),
             content_elsewhere=not _ELSEWHERE.isdisjoint(attributes),
+            of_span=_moved(span) if is_log and is_model else {},
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
         output = span.attributes.get(OUTPUT)
         said: Recorded = NOT_RECORDED
         if span.events or span.is_log or not isinstance(output, str) or messages.may_ask(output):
-            said = _message_list(span, OUTPUT, "gen_ai.choice")
+            said = _message_list(span, OUTPUT, {_CHOICE})
         requests = messages.requests(said)
         return ModelReading(
             requests=requests,
@@ -157,14 +167,16 @@ class GenAi:
             or finish_reasons.asks(span.attributes, finish_reasons.READS, output)
             or finish_reasons.asked_in(said),
             answers=Later(
-                lambda: (
-                    messages.answers_of_provider(said)
-                    | messages.answers(_message_list(span, INPUT, "gen_ai.tool.message"))
-                )
+                lambda: {
+                    **messages.answers_of_provider(said),
+                    **messages.answers(sent := _message_list(span, INPUT, _SENT)),
+                    **messages.refusals(sent),
+                }
             ),
+            refused=Later(lambda: messages.refusals(_message_list(span, INPUT, _SENT))),
             by_provider=Later(lambda: messages.answers_of_provider(said)),
-            failures=Later(lambda: messages.failures(_message_list(span, INPUT, "gen_ai.tool.message"))),
-            tool_definitions=Later(lambda: messages.definitions(content.decoded(span.attributes.get(_DEFINITIONS)))),
+            failures=Later(lambda: {**messages.failures(said), **messages.failures(_message_list(span, INPUT, _SENT))}),
+            tool_definitions=Later(lambda: messages.definitions(content.decoded(span.attributes.get(DEFINITIONS)))),
             history=LaterList(lambda: _history(span)),
         )
 
@@ -175,15 +187,15 @@ class GenAi:
 
 def model_call(span: Span) -> ModelCallReading:
     """Return the request of a span as the conventions have it: frameworks write them beside what is their own."""
-    sent = _message_list(span, INPUT, *_TEXT_ROLES)
-    instructions = content.decoded(_held(span, _INSTRUCTIONS))
+    sent = _message_list(span, INPUT, _TEXT_ROLES)
+    instructions = content.decoded(span.attributes.get(INSTRUCTIONS))
     return model_calls.reading(span.attributes, model_calls.texts(sent, instructions))
 
 
 def _history(span: Span) -> Sequence[SentMessage]:
     if INPUT in span.attributes:
         return sent_messages.history_in(span.attributes[INPUT])
-    return sent_messages.history(_message_list(span, INPUT, *_SENT))
+    return sent_messages.history(_message_list(span, INPUT, _SENT))
 
 
 def _is_unmarked_call(span: Span) -> bool:
@@ -200,39 +212,42 @@ def call(span: Span) -> CallReading:
     name = content.text(attributes.get(TOOL_NAME)) or _name_in(span.name)
     # OpenInference, told to write both conventions, has the tool's schema for its arguments.
     is_both = openinference.KIND in attributes and openinference.INPUT in attributes
-    given = None if is_both else _held(span, ARGUMENTS)
-    return content.call(span, name, given, _held(span, RESULT), attributes.get(CALL_ID))
+    given = None if is_both else attributes.get(ARGUMENTS)
+    return content.call(span, name, given, attributes.get(RESULT), attributes.get(CALL_ID))
 
 
 def _name_in(span_name: str) -> str | None:
     return span_name.removeprefix(EXECUTE_TOOL).strip() or None if span_name.startswith(EXECUTE_TOOL) else None
 
 
-def _held(span: Span, key: str) -> AttributeValue:
-    """Return an attribute of the span, or else of the first event that has it."""
-    if key in span.attributes:
-        return span.attributes[key]
-    if not span.events:
-        return None
-    return next((event.attributes[key] for event in span.events if key in event.attributes), None)
+def _moved(record: Span) -> Attributes:
+    """Return what a log record holds of the span of a request to a model: by its attributes, or as one message."""
+    if record.name in _ROLES:
+        message: dict[str, Any] = {**_message(record.name, record.attributes)}
+        return {OPERATION: _CHAT, OUTPUT if record.name == _CHOICE else INPUT: [message]}
+    told = content.with_texts(record).attributes
+    return {OPERATION: _CHAT, **{key: value for key, value in told.items() if key.startswith(_PREFIX)}}
 
 
-def _message_list(span: Span, attribute: str, *event_names: str) -> Recorded:
-    """Return the messages of one side: the attribute, else all events that carry them, in their order."""
+def _message_list(span: Span, attribute: str, event_names: Container[str]) -> Recorded:
+    """Return the messages of one side: the attribute, else all events that are one message each, in their order."""
     value = content.decoded(span.attributes.get(attribute))
     if value is not NOT_RECORDED:
         return value
-    found: list[Recorded] = []
-    for event in [SpanEvent(span.name, span.start_ns, span.attributes)] if span.is_log else span.events:
-        held = event.attributes
-        if event.name == _CONTENT_EVENT and attribute in held:
-            found.append(content.decoded(held[attribute]))
-        elif event.name in event_names:
-            found.append({"role": (_ROLES | _TEXT_ROLES | _SAID)[event.name], **_reparsed(held)})
-    return [item for item in found if item is not NOT_RECORDED]
+    told = [SpanEvent(span.name, span.start_ns, span.attributes)] if span.is_log else span.events
+    return [_message(event.name, event.attributes) for event in told if event.name in event_names]
 
 
-def _reparsed(attributes: Attributes) -> dict[str, JSON]:
-    fields = {key: content.reparsed(content.decoded(value)) for key, value in attributes.items()}
-    body = fields.get(_EVENT_BODY)  # Azure's SDKs
-    return {**fields, **body} if isinstance(body, dict) else fields
+def _message(event_name: str, attributes: Attributes) -> dict[str, JSON]:
+    held = dict(attributes)
+    fields = {key: content.reparsed(content.decoded(value)) for key, value in held.items()}
+    for body in [fields.pop(key, None) for key in _EVENT_BODIES]:
+        fields |= body if isinstance(body, dict) else {}
+    match fields.get("content"):
+        case dict() as wrapped if isinstance(
+            wrapped.get("parts"), list
+        ):  # Google's frameworks wrap a message with its role
+            fields = wrapped
+        case told if event_name in _TEXT_ROLES and not isinstance(told, list) and "content" in held:
+            fields["content"] = content.text(held["content"])  # what a user says may look like JSON
+    return {"role": _ROLES[event_name], **fields}

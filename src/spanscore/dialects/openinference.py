@@ -21,6 +21,7 @@ from spanscore.dialects import _content as content
 from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
+from spanscore.dialects import _provider_calls as providers
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.model import JSON, NOT_RECORDED, Later, LaterList, Span
 
@@ -90,18 +91,29 @@ class Openinference:
 
     def read_model(self, span: Span) -> ModelReading | None:
         attributes = span.attributes
+        # The instrumentors leave out the arguments of a call that has none, and calls that the provider executes.
+        left_out = None if span.dropped_attributes else "{}"
+        has_others = messages.has_provider_calls(attributes.get(OUTPUT))
         return ModelReading(
-            # The instrumentors leave out the arguments of a call that has none.
-            requests=messages.numbered_requests(
-                attributes,
-                _OUTPUT_MESSAGES,
-                _TOOL_CALL,
-                within="function.",
-                left_out=None if span.dropped_attributes else "{}",
+            requests=(
+                ()
+                if has_others
+                else messages.numbered_requests(
+                    attributes, _OUTPUT_MESSAGES, _TOOL_CALL, within="function.", left_out=left_out
+                )
             )
             or messages.requests(content.decoded(attributes.get(OUTPUT))),
             asks=finish_reasons.asks(attributes, _FINISH_REASONS),
-            answers=Later(lambda: _flat_answers(span)),
+            answers=Later(
+                lambda: {
+                    **sent_messages.by_provider_in(attributes.get(OUTPUT)),
+                    **_flat_answers(span),
+                    **sent_messages.refusals_in(attributes.get(INPUT)),
+                }
+            ),
+            by_provider=Later(lambda: sent_messages.by_provider_in(attributes.get(OUTPUT))),
+            failures=Later(lambda: sent_messages.failures_in(attributes.get(OUTPUT))),
+            refused=Later(lambda: sent_messages.refusals_in(attributes.get(INPUT))),
             tool_definitions=Later(lambda: _definitions(span)),
             history=LaterList(lambda: _history(span)),
         )
@@ -133,12 +145,15 @@ def _history(span: Span) -> Sequence[SentMessage]:
     """Return the messages that the model was sent; from the whole input if the others leave the calls out."""
     attributes = span.attributes
     keys = [key for key in attributes if key.startswith(_INPUT_MESSAGES)]
+    whole = attributes.get(INPUT)
+    if isinstance(whole, str) and any(map(whole.__contains__, providers.ITEMS)):
+        return sent_messages.history_in(whole)
     if not any("tool" in key or attributes[key] == "tool" for key in keys):
         return ()
     told = sent_messages.numbered_history(attributes, _INPUT_MESSAGES, _FIELD)
     if any(each.requests for each in told):
         return told
-    return sent_messages.history_in(attributes.get(INPUT)) or told
+    return sent_messages.history_in(whole) or told
 
 
 def _definitions(span: Span) -> dict[str, JSON]:

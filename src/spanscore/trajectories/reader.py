@@ -17,7 +17,7 @@ from spanscore.contracts import (
     Reading,
     TellsModelCalls,
 )
-from spanscore.dialects import with_control_flow, with_texts
+from spanscore.dialects import as_attributes, with_control_flow
 from spanscore.model import LOG_RECORD, Later, LaterList, Span
 from spanscore.trajectories.normalised import may_be_renamed, with_originals
 
@@ -127,7 +127,7 @@ class DialectReader:
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
         """Return the joined reading of a request to a model, None if no dialect reads it."""
-        span = with_texts(span)
+        span = as_attributes(span)
         telling = [dialect for dialect in self._offers_of(span) if isinstance(dialect, TellsModelCalls)]
         readings = [reading for _, reading in self._ask("read_model_call", ModelCallReading, telling, span)]
         return joined_model_calls(readings) if readings else None
@@ -157,7 +157,7 @@ class DialectReader:
         """Return a span as its instrumentation wrote it, and the dialects that have a marker on it."""
         if span.kind == LOG_RECORD:
             return span, self._offers_of(span)
-        span = with_texts(span)
+        span = as_attributes(span)
         is_renamed, known = self._of_shape(span)
         if is_renamed and (original := with_originals(span)) is not span:
             return original, self._of_shape(original)[1]

@@ -31,6 +31,11 @@ class SentCall(NamedTuple):
         """The state of the call by its answer, `uncertain` if it was refused or has failed; None without an answer."""
         return None if self.answer is None else self.answer.state
 
+    @property
+    def is_approved(self) -> bool:
+        """Whether a person has approved the call, and the model's provider executes it: it has no result yet."""
+        return self.answer is not None and self.answer.state == "waits" and self.answer.result is NOT_RECORDED
+
 
 @dataclass(frozen=True, slots=True)
 class Tail:
@@ -75,7 +80,10 @@ class Resumption:
 
     def __init__(self, tree: SpanTree) -> None:
         self._tree: Final = tree
-        self.below: Final[Sequence[int]] = tree.nearest(tree.calls) if tree.models and not tree.is_step else ()
+        steps = [index for index in tree.models if not tree.spans[index].is_log] if tree.is_step else []
+        step = _first_sent(tree, steps) if steps else None
+        is_run = bool(tree.models) and (not tree.is_step or (step is not None and _is_decided(step[1])))
+        self.below: Final[Sequence[int]] = tree.nearest(tree.calls) if is_run else ()
         """The call above each span; empty if no model can have asked for calls here."""
         self.models: Final[dict[int, list[int]]] = {}
         """The spans of models by the call that they are below, in their order; log records are left out."""
@@ -88,9 +96,7 @@ class Resumption:
             for scope, (model, messages) in firsts.items()
             if (tail := _tail(tree, model, messages)) is not None
         }
-        asking = [index for index in tree.models if not tree.spans[index].is_log] if tree.is_step else []
-        first = _first_sent(tree, asking) if asking else None
-        self.is_later_step: Final = first is not None and _tail(tree, *first) is not None
+        self.is_later_step: Final = step is not None and _tail(tree, *step) is not None
         """Whether the trace is one step of a run that has made calls in earlier steps."""
         self.cut: Final = [model for model, messages in firsts.values() if _begins_with_answer(messages)]
         """The spans of these first requests, if they begin with the answer to a call that they do not ask for."""
@@ -156,7 +162,9 @@ class Resumption:
             of_refused = {"refused"} if is_executed else {"refused", "uncertain"}
             refused = [call for call in others if call.state in of_refused or call in told]
             before = [call for asked in tail.asked[:-1] for call in asked]
-            is_resumed = is_executed or bool(refused)
+            # What a person has approved, the model's provider executes itself.
+            is_approved = any(call.is_approved for call in tail.last)
+            is_resumed = is_executed or bool(refused) or is_approved
             restored = [call for call in before if call.state == "made"] if is_resumed else []
             uncertain = [call for call in (*before, *others) if call.state in {"made", "uncertain"}]
             uncertain = [call for call in uncertain if call not in restored and call not in refused]
@@ -241,6 +249,11 @@ def _after_user(messages: Sequence[SentMessage]) -> Sequence[SentMessage]:
     return messages[last:]
 
 
+def _is_decided(messages: Sequence[SentMessage]) -> bool:
+    """Return whether a person has decided in the user's last turn about a call that the provider executes."""
+    return any(answer.state != "made" for message in _after_user(messages) for answer in message.answers)
+
+
 def _begins_with_answer(messages: Sequence[SentMessage]) -> bool:
     """Return whether an answer to a call comes before all requests in the user's last turn."""
     first = next((each for each in _after_user(messages) if each.requests or each.answers), SentMessage())
@@ -296,6 +309,8 @@ def _judged(answer: CallReading, reading: ModelReading) -> CallReading:
 
     If only a mark shows the refusal, a call that was executed in an earlier trace, and failed, has it as well.
     """
+    if answer.state != "made":
+        return answer
     state = state_of_result(answer.result) or ("uncertain" if answer.call_id in reading.refused else None)
     if state is not None:
         return replace(answer, state=state)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from spanscore.contracts import Reading
@@ -27,7 +27,7 @@ def readings_of(
     }
     if not logged and len(is_latest) == len(spans):
         return spans, [reader.read(span) or NO_READING for span in spans], False
-    spans = _restored(spans, latest, logged)
+    spans = _restored(spans, latest, logged, reader.read) if logged else spans
     readings = [
         (logged[index] if index in logged else reader.read(span) if index in is_latest else None) or NO_READING
         for index, span in enumerate(spans)
@@ -67,15 +67,34 @@ def read_tops(spans: Sequence[Span], parents: Sequence[int], readings: list[Read
 
 
 def _restored(
-    spans: Sequence[Span], by_id: Mapping[bytes, int], logged: Mapping[int, Reading | None]
+    spans: Sequence[Span],
+    by_id: Mapping[bytes, int],
+    logged: dict[int, Reading | None],
+    read: Callable[[Span], Reading | None],
 ) -> Sequence[Span]:
-    """Return the spans with the attributes that were moved into log records; a span's own attributes win."""
+    """Return the spans with the attributes that were moved into log records; a span's own attributes win.
+
+    A record of a model's messages is restored only to the span of a model, and is then no request of its own. Lists of
+    messages are joined, as some emitters write a record for each message.
+    """
     moved: dict[int, dict[str, AttributeValue]] = {}
-    for index, reading in logged.items():
-        above = by_id.get(spans[index].parent_span_id)
-        if reading is not None and reading.of_span and above is not None:
-            for key, value in reading.of_span.items():
-                moved.setdefault(above, {}).setdefault(key, value)
+    models: dict[int, bool] = {}
+    for index in sorted(logged, key=lambda index: spans[index].start_ns):
+        reading, above = logged[index], by_id.get(spans[index].parent_span_id)
+        if reading is None or not reading.of_span or above is None:
+            continue
+        if reading.is_model:
+            if above not in models:
+                models[above] = above not in logged and (read(spans[above]) or NO_READING).is_model
+            if not models[above]:
+                continue
+            logged[index] = Reading(of_span=reading.of_span)
+        found = moved.setdefault(above, {})
+        for key, value in reading.of_span.items():
+            if key not in found:
+                found[key] = [*value] if isinstance(value, list) else value
+            elif isinstance(known := found[key], list) and isinstance(value, list):
+                known += value
     if not moved:
         return spans
     return [

@@ -92,22 +92,13 @@ class SpanTree:
         """The requests of each model span, and the results that it was sent, by start.
 
         If the span of an agent's run may hold the requests of its models, and their own spans are below it, these tell.
-        A span whose messages were moved into a log record was sent them.
         """
         found = {index: self.reader.read_model(self.spans[index]) for index in self.models}
-        for index in filter(self.is_told_by_log, self.models):
-            if not found[self.parents[index]].history:
-                found[self.parents[index]] = replace(found[self.parents[index]], history=found[index].history)
         runs = {index for index in self.agents if index in found and found[index].asks and not found[index].requests}
         above = self.nearest(runs) if runs else []
         for run in {above[index] for index in self.models if runs and above[index] != NONE}:
             found[run] = replace(found[run], asks=False)
         return found
-
-    def is_told_by_log(self, index: int) -> bool:
-        """Return whether a model's span is a log record of the model's span that it was written in."""
-        above = self.parents[index]
-        return self.spans[index].is_log and above != NONE and self.readings[above].is_model
 
     @cached_property
     def single_requests(self) -> list[int]:

@@ -91,8 +91,6 @@ class Withheld:
             return
         latest: dict[str | None, int] = {}
         for index in self._tree.models:
-            if self._tree.is_told_by_log(index):  # it is written when the model has answered
-                continue
             start_ns = self._tree.spans[index].start_ns
             for agent in {self._tree.agent_of(index), None}:
                 latest[agent] = max(start_ns, latest.get(agent, start_ns))
@@ -107,8 +105,7 @@ class Withheld:
         If a model of any agent is asked afterwards, the run has gone on.
         """
         if self._may_wait:
-            asked = (index for index in self._tree.models if not self._tree.is_told_by_log(index))
-            latest_ns = max((self._tree.spans[index].start_ns for index in asked), default=-1)
+            latest_ns = max((self._tree.spans[index].start_ns for index in self._tree.models), default=-1)
             ends_ns = self._ends(self._may_wait)
             yield from (index for index in self._may_wait if latest_ns <= ends_ns[index])
 
@@ -301,3 +298,13 @@ class Withheld:
         for key, told in list(self._asked.items()):
             if is_executed(told.request, told.since_ns):
                 del self._asked[key]
+        self._decide()
+
+    def _decide(self) -> None:
+        """Leave out calls that a provider has executed after their approval, and note refusals."""
+        for key, told in list(self._asked.items()):
+            call_id = told.request.call_id
+            if call_id and call_id in self._requested.by_provider:
+                del self._asked[key]
+            elif told.state == "waits" and self._requested.state_by_answer(call_id) == "refused":
+                self._asked[key] = told._replace(state="refused")
