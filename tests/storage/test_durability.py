@@ -219,6 +219,18 @@ def test_no_trace_gets_due_while_requests_under_way_are_finished(tmp_path: Path)
         assert (3, 0) == (running.service.engine.counts().live, running.service.engine.counts().late.total())
 
 
+def test_the_end_closes_no_trace_that_became_due_unseen(tmp_path: Path) -> None:
+    """A span of it may be in a socket that was not read: it waits for the next start, which scores it whole."""
+    with serving(configuration(tmp_path, "traces: {decision_delay: 1h}")) as running:
+        running.post(ROOT)
+        running.service.engine._clock = lambda: time.monotonic() + 7_200  # while the loop did not run
+        running.stop()
+        assert [] == running.reports.emitted
+    with serving(configuration(tmp_path, "traces: {decision_delay: 0s}")) as running:
+        (report,) = running.reports.wait_for(1)
+        assert (True, "root_ended") == (report.complete, report.close_reason)
+
+
 def test_late_spans_after_an_end_are_counted(tmp_path: Path) -> None:
     """A trace that was scored before is not begun anew, wherever it was scored: before the end, or after a replay."""
     patient = configuration(tmp_path, "traces: {decision_delay: 1h}")

@@ -125,8 +125,8 @@ class Service:
             stored = replace(config.storage, remember=config.traces.remember_traces)
             durability = self._durability = Durability(stored, self._live, self._admission, open_directory)
             show_storage(telemetry, lambda: durability.storage)
-        is_kept = self._durability is not None or config.of(KafkaReceiver) is not None
-        downstream = self._downstream = Downstream(sending, onward, telemetry, is_kept=is_kept)
+        self._is_kept: Final = self._durability is not None or config.of(KafkaReceiver) is not None
+        downstream = self._downstream = Downstream(sending, onward, telemetry, is_kept=self._is_kept)
         counted = IntakeCounts(refused=self.engine.tallies.refused, unread=self.engine.tallies.unread)
         self._intakes: list[Intake] = []
 
@@ -247,13 +247,14 @@ class Service:
 
     async def _stop(self, grace_s: float, close_s: float) -> None:
         self._admission.close()
+        if self._durability is None or not self._durability.is_replaying:
+            # Senders are refused: traces that become due from now on may lack spans that could not be sent.
+            self._live.rest()
+            if not self._is_kept:  # else they wait for the next start: sockets may hold spans that were not read
+                self.engine.close_due()
         if self._catching_up is not None:
             self._catching_up.cancel()
             await asyncio.wait([self._catching_up])
-        if self._durability is None or not self._durability.is_replaying:
-            # Senders are refused: traces that become due only now may lack spans that could not be sent.
-            self._live.rest()
-            self.engine.close_due()
         await self._health.stop()
         if self._listeners is not None:
             await self._listeners.stop_receiving(grace_s)
