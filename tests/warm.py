@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -90,7 +91,23 @@ def used_s() -> float:
     return _used_s
 
 
-class Fork:
+class _Closing(ABC):
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release what it holds."""
+
+
+class Fork(_Closing):
     """A program that runs in a fork."""
 
     def __init__(self, state: Path) -> None:
@@ -102,16 +119,6 @@ class Fork:
         self._state = state.open(encoding="ascii")
         self.pid = int(self._state.readline())
         self.returncode: int | None = None
-
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close it."""
-        self.close()
 
     def close(self) -> None:
         """End it at once, if it still runs."""
@@ -150,7 +157,7 @@ class Fork:
         return self.returncode
 
 
-class Forks:
+class Forks(_Closing):
     """Runs programs, each in a fork of an interpreter that any process has started."""
 
     def __init__(self, pipe: Path | None = None) -> None:
@@ -162,16 +169,6 @@ class Forks:
         self._folder = tempfile.TemporaryDirectory(prefix="warm-")
         self._numbers = itertools.count()
         self.pipe = pipe or self._new_pipe()
-
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close it."""
-        self.close()
 
     def run(
         self, program: str, arguments: Sequence[str] = ("-c",), environment: Mapping[str, str] = os.environ

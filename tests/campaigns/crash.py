@@ -45,11 +45,11 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for the command; pytest knows where the tests are
 
+from deadline import DEADLINE_S
 from forked_server import ForkedServer
 from own_sockets import free_ports
 from spanscore.storage import records
 
-DEADLINE_S: Final = 120.0
 LONG: Final = "1h"
 """The idle time in which no conversation is finished."""
 

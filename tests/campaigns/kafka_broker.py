@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from deadline import DEADLINE_S
 from own_sockets import free_ports
 
 VERSION: Final = "4.1.0"
 
-_DEADLINE_S: Final = 120.0
 _POM: Final = f"""\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -109,7 +109,7 @@ def real_kafka(jars: Path, directory: Path, partitions: int, secured: Secured | 
     java = ["java", "-Xmx512m", "-cp", f"{jars}/*"]
     cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     formatting = [*java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)]
-    subprocess.run(formatting, check=True, capture_output=True, timeout=_DEADLINE_S)
+    subprocess.run(formatting, check=True, capture_output=True, timeout=DEADLINE_S)
     with (directory / "kafka.log").open("wb") as log:
         process = subprocess.Popen([*java, "kafka.Kafka", str(properties)], stdout=log, stderr=log)
         try:
@@ -117,7 +117,7 @@ def real_kafka(jars: Path, directory: Path, partitions: int, secured: Secured | 
             yield f"127.0.0.1:{ports['broker']}"
         finally:
             process.kill()
-            process.wait(_DEADLINE_S)
+            process.wait(DEADLINE_S)
 
 
 def _security(secured: Secured, directory: Path) -> str:
@@ -128,7 +128,7 @@ def _security(secured: Secured, directory: Path) -> str:
 
 
 def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    deadline = time.monotonic() + _DEADLINE_S
+    deadline = time.monotonic() + DEADLINE_S
     while True:
         assert process.poll() is None, log.read_text()
         assert time.monotonic() < deadline, log.read_text()

@@ -17,7 +17,8 @@ from typing import Any, Final
 
 import yaml
 
-DEADLINE_S: Final = 120.0
+from deadline import DEADLINE_S
+
 LOOK_UP_S: Final = 7.0
 """The Collector knows of a change by then: it asks every second, and Go remembers the file of hosts for five."""
 

@@ -14,7 +14,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
-_DEADLINE_S: Final = 120.0
+from deadline import DEADLINE_S
+
 _TRACES_PER_SECOND: Final = 20
 _LONGEST_GAP_S: Final = 2.0
 _SENT_TWICE: Final = 0.05
@@ -41,11 +42,11 @@ class Sender:
     def finish(self) -> None:
         """Have the last requests sent."""
         self._ending.set()
-        self._thread.join(_DEADLINE_S)
+        self._thread.join(DEADLINE_S)
         assert not self._thread.is_alive()
 
     def _run(self) -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=_DEADLINE_S)
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=DEADLINE_S)
         waiting: list[tuple[float, int, bytes]] = []
         begun = itertools.count(1)
         while not self._ending.is_set() or waiting:

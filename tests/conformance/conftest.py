@@ -7,6 +7,7 @@ import pytest
 from conformance.doors import DOORS, Chain, Door, chain
 from conformance.processes import Process
 from conformance.processes import process as run_process
+from receivers.receiving import Receiver
 
 
 @pytest.fixture(scope="module")
@@ -14,6 +15,13 @@ def shared() -> Iterator[Chain]:
     """Serve the tests of a file that leave no trace of their own."""
     with chain() as running:
         yield running
+
+
+@pytest.fixture
+def receiver(shared: Receiver) -> Receiver:
+    """Serve a test that looks only at what it sends itself."""
+    shared.core.spans.clear()
+    return shared
 
 
 @pytest.fixture(params=DOORS, ids=lambda door: door.name)

@@ -44,13 +44,6 @@ def shared() -> Iterator[Receiver]:
         yield receiver
 
 
-@pytest.fixture
-def receiver(shared: Receiver) -> Receiver:
-    """Serve a test that looks only at what it sends itself."""
-    shared.core.spans.clear()
-    return shared
-
-
 def failure(receiver: Receiver, body: bytes, method: str = EXPORT, **how: Any) -> Any:
     """Send a request and return the error it is answered with."""
     with grpc.insecure_channel(receiver.grpc, [("grpc.enable_retries", 0)]) as channel:

@@ -27,13 +27,6 @@ def shared() -> Iterator[Receiver]:
         yield receiver
 
 
-@pytest.fixture
-def receiver(shared: Receiver) -> Receiver:
-    """Serve a test that looks only at what it sends itself."""
-    shared.core.spans.clear()
-    return shared
-
-
 def told_status(reply: Reply) -> tuple[int, str | None, int]:
     """Return the status, the encoding of the Status in the body, and its code."""
     return reply.status, reply.content_type, reply.error[0]

@@ -30,13 +30,6 @@ def shared() -> Iterator[Receiver]:
         yield receiver
 
 
-@pytest.fixture
-def receiver(shared: Receiver) -> Receiver:
-    """Serve a test that looks only at what it sends itself."""
-    shared.core.spans.clear()
-    return shared
-
-
 def test_061_a_connection_is_kept(receiver: Receiver) -> None:
     """A thousand requests, also ahead of the responses, or with `Expect: 100-continue`."""
     told = b""

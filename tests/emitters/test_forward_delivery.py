@@ -23,7 +23,6 @@ from otlp_capture import (
     DEADLINE_S,
     FORBIDDEN,
     INVALID,
-    PROTOCOLS,
     UNAVAILABLE,
     Capture,
     InMemory,
@@ -63,19 +62,6 @@ class Waits:
         """Wait for the event."""
         self.seconds.append(seconds)
         return event.wait(0.001)
-
-
-@pytest.fixture(params=PROTOCOLS)
-def protocol(request: pytest.FixtureRequest) -> Protocol:
-    """Each protocol."""
-    return request.param
-
-
-@pytest.fixture
-def receiver(protocol: Protocol) -> Iterator[Capture]:
-    """A receiver that runs."""
-    with capturing(protocol) as capture:
-        yield capture
 
 
 @contextmanager

@@ -130,10 +130,9 @@ class Storage:
         """
         size = RECORD_HEADER_SIZE + len(body)
         if not self._room.fits(self.size, size):
-            if size > self._room.largest:
+            if size > (largest := self._room.largest):
                 self.refused[TOO_LARGE] += 1
-                message = f"the request is larger than the {self._room.largest} bytes that the storage has room for"
-                raise NeverKept(message)
+                raise NeverKept(f"the request is larger than the {largest} bytes that the storage has room for")
             if self._room.is_left(self.size):  # others are still taken: this is no trouble
                 self.refused[FULL] += 1
                 raise NotKept(_TOO_LARGE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 from spanscore.contracts import Roots
@@ -46,19 +46,11 @@ class Forward:
         client: sends; the queue's alone.
         settings: the spans to hold back, and the limits.
         timing: the clock.
-        now_ns: the time of spans of our own, in nanoseconds since the Unix epoch.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        settings: ForwardSettings | None = None,
-        timing: Timing | None = None,
-        now_ns: Callable[[], int] = time.time_ns,
-    ) -> None:
+    def __init__(self, client: Client, settings: ForwardSettings | None = None, timing: Timing | None = None) -> None:
         settings = settings or ForwardSettings()
         timing = timing or Timing()
-        self._now_ns: Final = now_ns
         self._roots: Roots = settings.roots
         self._annotates: Final = settings.annotates
         self._child_spans: Final = settings.child_spans
@@ -242,7 +234,7 @@ class Forward:
             self._release(self._held.expire(self._clock()), "expired")
 
     def _send_child(self, report: Report) -> None:
-        if request := child_span_request(report, self._now_ns()):
+        if request := child_span_request(report, time.time_ns()):
             self.outbox.put(QueueItem("traces", request))
 
     def _release_scored(self) -> None:
