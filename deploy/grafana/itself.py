@@ -96,7 +96,7 @@ def _losses(made: dashboard.Dashboard) -> None:
         bars(
             Says(
                 "Refused requests",
-                "Whole requests. Those that are too_large, malformed or unsupported are lost; clients send others again.",
+                "Whole requests. Those too_large, malformed or unsupported are lost; clients send others again.",
                 "None: no request was refused.",
             ),
             *_most("{{spanscore_reason}}", "spanscore_requests_refused_total", reason, 10),

@@ -142,7 +142,7 @@ def test_runs_that_do_not_say_what_tools_did_are_no_pass(tmp_path: Path, capsys:
         told[form] = " ".join(capsys.readouterr().out.split())
     why = "no span or log of it says what tools did, though its model asked for some"
 
-    assert "health checked nothing: skipped all 1 trajectory" in told["table"]
+    assert "health checked nothing: skipped the only trajectory" in told["table"]
     assert [True] * 3 == [why in each for each in told.values()]
     report = json.loads(told["json"])
     assert ("none", "skipped") == (report["verdict"], report["outcomes"]["health"]["outcome"])
@@ -322,7 +322,7 @@ def test_a_run_that_waits_is_not_remarked(tmp_path: Path, capsys: pytest.Capture
     assert ([], [{"name": "refund", "state": "waits"}], ["refund"]) == tuple(
         json.loads(told.out)[key] for key in ("tool_calls", "withheld_calls", "paused")
     )
-    assert "health checked nothing: skipped all 1 trajectory" in told.err
+    assert "health checked nothing: skipped the only trajectory" in told.err
     assert "no tool call was found" not in told.err
 
 

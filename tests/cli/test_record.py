@@ -238,7 +238,7 @@ def test_masked_values_are_not_written(tmp_path: Path) -> None:
     assert "jane" not in path.read_text("utf-8")
     assert "R-1" in path.read_text("utf-8")
     scored = spanscore("score", path, "--config", config, "--format", "json")
-    assert scored.stderr == "sent checked nothing: skipped all 1 trajectory\n"
+    assert scored.stderr == "sent checked nothing: skipped the only trajectory\n"
     (line,) = map(json.loads, scored.stdout.splitlines())
     assert "were masked, or not recorded" in line["outcomes"]["sent"]["reason"]
     assert "score" == line["outcomes"]["called"]["outcome"]

@@ -33,14 +33,14 @@ def at(kind: Any, *differences: Difference, **rest: Any) -> Deviation:
         ),
         (
             at("arguments", AMOUNT, NOTE),
-            'issue_refund.amount: expected 40, got 400, issue_refund.note: not expected, got "secret"',
-            "issue_refund.amount: not the expected value, issue_refund: unexpected key",
+            'issue_refund.amount: expected 40, got 400 and issue_refund.note: not expected, got "secret"',
+            "issue_refund.amount: not the expected value and issue_refund: unexpected key",
         ),
         (at("arguments"), "issue_refund: not the expected arguments", "issue_refund: not the expected arguments"),
         (
             at("arguments", *[AMOUNT] * 5),
-            f"{', '.join(['issue_refund.amount: expected 40, got 400'] * 3)}, 2 more paths",
-            f"{', '.join(['issue_refund.amount: not the expected value'] * 3)}, 2 more paths",
+            f"{' and '.join(['issue_refund.amount: expected 40, got 400'] * 3)} and 2 more paths",
+            f"{' and '.join(['issue_refund.amount: not the expected value'] * 3)} and 2 more paths",
         ),
         (
             at("result", AMOUNT),

@@ -47,13 +47,13 @@ class TestValue:
             passed=False,
             explanation=(
                 "2 of 3 expected calls were made with at least the expected arguments. search.city: expected "
-                '"Rome", got nothing, search.days: expected 2, got nothing (call 3).'
+                '"Rome", got nothing and search.days: expected 2, got nothing (call 3).'
             ),
             details={
                 "explained_tool_calls_args": {
                     "search_0": "Actual: call 0, Expected: city, Score: 1.0",
                     "book_0": "Actual: call 1, Expected: anything, Score: 1.0",
-                    "search_1": "Actual: no call, Expected: city, days, Score: 0.0",
+                    "search_1": "Actual: no matching call, Expected: city, days, Score: 0.0",
                 },
                 "deviations": [
                     {
@@ -69,7 +69,7 @@ class TestValue:
                 ],
             },
             without_content=(
-                "2 of 3 expected calls were made with at least the expected arguments. search.city: missing, "
+                "2 of 3 expected calls were made with at least the expected arguments. search.city: missing and "
                 "search.days: missing (call 3)."
             ),
         )

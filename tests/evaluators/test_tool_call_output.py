@@ -30,7 +30,7 @@ class TestValue:
                 "explained_tool_outputs": {
                     "a_0": "Actual: call 1, Score: 1.0",
                     "a_1": "Actual: call 0, Score: 1.0",
-                    "b_0": "Actual: no call, Score: 0.0",
+                    "b_0": "Actual: no matching call, Score: 0.0",
                 },
                 "deviations": [
                     {

@@ -188,8 +188,8 @@ class Summary:
         """Yield the name of each evaluator that scored no trajectory, and why: it has checked nothing."""
         for name, tally in self._deciding.items() if self.trajectories else ():
             if not (tally.scored or tally.failed):
-                skipped = f"skipped all {plural(tally.skipped, 'trajectory', 'trajectories')}"
-                yield name, skipped if tally.skipped else self._sought[name].why_none()
+                runs = "the only trajectory" if tally.skipped == 1 else f"all {tally.skipped:,} trajectories"
+                yield name, f"skipped {runs}" if tally.skipped else self._sought[name].why_none()
 
     def missed(self, name: str) -> frozenset[str]:
         """Return the reasons by which an evaluator skipped runs of cases that have no row."""

@@ -137,7 +137,7 @@ class Deviation:
                 error = f": {short(str(self.differences[0].actual))}" if content and self.differences else ""
                 return f"{tool} failed{error}"
             case "arguments" | "result" | "schema" | "provenance":
-                return ", ".join(self._differences(content=content)) or f"{tool}: not the expected {self.kind}"
+                return " and ".join(self._differences(content=content)) or f"{tool}: not the expected {self.kind}"
             case "rule" | "count" | "limit":
                 return f"{tool} breaks {self.expected!r}"
             case _:

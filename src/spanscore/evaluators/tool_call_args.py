@@ -93,7 +93,7 @@ class ToolCallArgs(MatchingEvaluator):
         labels = numbered(call.name for call in self.tool_calls)
         details = {
             "explained_tool_calls_args": {
-                label: f"Actual: no call, Expected: {text}, Score: 0.0"
+                label: f"Actual: no matching call, Expected: {text}, Score: 0.0"
                 if index is None
                 else f"Actual: call {calls[index].in_run(index)}, Expected: {text}, Score: 1.0"
                 for label, text, index in zip(labels, self._texts(), found, strict=True)

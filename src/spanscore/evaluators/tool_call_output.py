@@ -78,7 +78,7 @@ class ToolCallOutput(MatchingEvaluator):
         explanation += " in the order expected of each tool; strict requires all." if self.strict else "."
         details = {  # names calls but not their results: scores go where results may not
             "explained_tool_outputs": {
-                label: "Actual: no call, Score: 0.0"
+                label: "Actual: no matching call, Score: 0.0"
                 if index is None
                 else f"Actual: call {calls[index].in_run(index)}, Score: 1.0"
                 for label, index in zip(numbered(call.name for call in self.tool_outputs), found, strict=True)
