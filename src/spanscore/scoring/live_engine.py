@@ -19,7 +19,7 @@ from spanscore.scoring.ledger import Ledger
 from spanscore.scoring.owner import Listener
 
 _AFTER_A_FAULT_S: Final = 1.0
-_SLICE_S: Final = 0.02
+_SLICE_S: Final = 0.005
 """The time of scoring before other tasks in the loop run: they never wait for all traces that are due."""
 _SLICE_AHEAD_S: Final = 0.002
 """The same, of scoring traces that are not due yet."""
