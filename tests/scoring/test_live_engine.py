@@ -117,7 +117,7 @@ def test_an_evaluator_elsewhere_does_not_hold_up_the_loop() -> None:
 
 
 class Slow(Pipeline):
-    """A pipeline that takes 15 ms for a trace, on a clock of its own, and notes which it was."""
+    """A pipeline that takes 4 ms for a trace, on a clock of its own, and notes which it was."""
 
     def __init__(self, seen: list[str]) -> None:
         super().__init__((), built_in_reader())
@@ -126,7 +126,7 @@ class Slow(Pipeline):
 
     def begin(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> Steps[Scoring]:
         """Note a trace."""
-        self.now += 0.015
+        self.now += 0.004
         self._seen.append(f"trace {trace.trace_id[-1]} of {len(trace.spans)}")
         yield from ()
         return Scoring(trace, ())
@@ -138,7 +138,7 @@ def timed(table: TraceTable, pipeline: Slow) -> LiveEngine:
 
 
 def test_others_have_their_turn_while_many_traces_are_due() -> None:
-    """Scoring stops after some 20 ms until the rest of the loop has run; spans that come then are not late."""
+    """Scoring stops after some 5 ms until the rest of the loop has run; spans that come then are not late."""
     seen: list[str] = []
     pipeline = Slow(seen)
     table = TraceTable(TraceSettings(trace_timeout_s=1.0), lambda _: False)
@@ -292,7 +292,7 @@ def test_it_is_behind_while_too_much_waits_for_evaluators() -> None:
 
 
 class Ticking(TraceTable):
-    """A table that takes 15 ms for a part of a request, and notes how much it was."""
+    """A table that takes 4 ms for a part of a request, and notes how much it was."""
 
     def __init__(self, pipeline: Slow, seen: list[str], **settings: float) -> None:
         super().__init__(TraceSettings(**settings), lambda _: False)  # type: ignore[arg-type]
@@ -303,7 +303,7 @@ class Ticking(TraceTable):
         self, spans: Collection[Span], now: float, sizes: Iterable[int] | None = None, *, close_due: bool = True
     ) -> list[Trace]:
         """Note the spans."""
-        self._pipeline.now += 0.015
+        self._pipeline.now += 0.004
         self._seen.append(f"{len(spans)} spans")
         return super().add(spans, now, sizes, close_due=close_due)
 

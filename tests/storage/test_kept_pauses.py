@@ -152,6 +152,8 @@ def test_a_pause_of_which_nothing_is_stored(tmp_path: Path) -> None:
             stored = Stored(text)
             await stored.durability.replay(stored.intake)
             stored.live.take_whole(part, [1] * len(part))
+            while stored.engine.queue.backlog:  # noqa: ASYNC110 - nothing but the loop's turns is waited for
+                await asyncio.sleep(0)
             assert is_paused == stored.engine.table.past.is_paused(TRACE)
             assert (not is_paused) == ("not_kept" in stored.engine.counts().late)
             await stored.end()

@@ -7,7 +7,7 @@ sender's wrong clock closes nothing.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from itertools import islice, repeat
@@ -60,6 +60,8 @@ class TraceTable:
         """The number of open traces that were evicted, by the setting that is the limit, since the last read."""
         self.too_late: Final[list[Span]] = []
         """Spans whose trace is closed and no longer kept, since the last read."""
+        self.ended: deque[tuple[float, bytes]] = deque(maxlen=0)
+        """When traces are due whose root has ended, and their ids, for a caller that gives another deque."""
 
     def add(
         self, spans: Collection[Span], now: float, sizes: Iterable[int] | None = None, *, close_due: bool = True
@@ -104,6 +106,7 @@ class TraceTable:
             if span.end_ns and is_root(span):
                 trace.root_ended_at = now
                 self.open.hasten(trace)
+                self.ended.append((trace.check_at, trace.trace_id))
         self._counts.received += len(spans)
         self._counts.live += added
         self.open.size += added_bytes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -12,13 +13,18 @@ from typing import Final, Protocol
 
 from spanscore.model import Span, Trace
 from spanscore.otlp.slices import Steps, at_once, in_slices
+from spanscore.scoring.ahead import Ahead
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.ledger import Ledger
 from spanscore.scoring.owner import Listener
 
 _AFTER_A_FAULT_S: Final = 1.0
-_SLICE_S: Final = 0.02
+_SLICE_S: Final = 0.005
 """The time of scoring before other tasks in the loop run: they never wait for all traces that are due."""
+_SLICE_AHEAD_S: Final = 0.002
+"""The same, of scoring traces that are not due yet."""
+_IDLE_S: Final = 0.0001
+"""A turn of the loop in which nothing else ran takes no longer."""
 _STALLED_S: Final = 0.25
 """A timer is so late only if nothing ran here, as in a container out of its share of CPU: sockets hold unread spans."""
 _MUCH: Final = 65_536
@@ -43,8 +49,9 @@ class TakenCallback(Protocol):
 class LiveEngine:
     """Owns an engine, in the running event loop.
 
-    Due traces are scored in slices. Spans that arrive between two slices join traces that are due but still open. After
-    a while in which the process could not run, all open traces wait anew: spans of that time are not read yet.
+    Due traces are scored in slices. Spans that arrive between two slices join traces that are due but still open. While
+    nothing else runs, traces are scored shortly before they are due. After a while in which the process could not run,
+    all open traces wait anew: spans of that time are not read yet.
 
     Args:
         make_engine: makes the engine, with this object as its listener and `clock` as its clock.
@@ -57,10 +64,12 @@ class LiveEngine:
         self.ledger: Final = Ledger(engine.emitters.values(), engine.is_open, engine.table.past.is_paused)
         """The traces that are still needed."""
         self._clock = clock
+        self._ahead = engine.queue.ahead = Ahead(engine.table, clock)
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._due = float("inf")
         self._going_on: asyncio.Handle | None = None
+        self._looked_at = -math.inf
         self._rests = False
         self._stopped = False
         self._arriving: Final[deque[Steps[None]]] = deque()
@@ -193,6 +202,7 @@ class LiveEngine:
         try:
             until = self._clock() + _SLICE_S
             is_done = (not self._arriving or self._take_arriving(until)) and self.engine.work(until)
+            is_done = is_done and self._score_ahead()
         except Exception:  # noqa: BLE001 - a fault in one trace must not stop the clock for all others
             _log.exception("traces that were due could not be scored")
             self._wait_until(self._clock() + _AFTER_A_FAULT_S)
@@ -200,9 +210,20 @@ class LiveEngine:
             if not is_done:
                 self._going_on = self._loop.call_soon(self._go_on)
                 return
-            due = self.engine.next_due()
-            if due is not None and due < self._due:
+            due, ahead = self.engine.next_due(), self._ahead.next_due()
+            due = ahead if due is None else min(due, ahead)
+            if due < self._due:
                 self._wait_until(due)
+
+    def _score_ahead(self) -> bool:
+        """Score traces that are due soon, if nothing has run since the last call; return whether none is left."""
+        now = self._clock()
+        until = now + _SLICE_AHEAD_S if now - self._looked_at < _IDLE_S else now
+        while (is_left := self._ahead.next_due() <= now) and now < until:
+            self.engine.queue.step_ahead()
+            now = self._clock()
+        self._looked_at = now
+        return not is_left
 
     def _wait_until(self, due: float) -> None:
         if self._timer is not None:

@@ -165,6 +165,11 @@ class Pipeline:
         )
 
     @property
+    def runs_here(self) -> bool:
+        """Whether no evaluator runs in another process."""
+        return all(entry.elsewhere is None for entry in self.entries)
+
+    @property
     def turn_needs(self) -> TurnNeeds:
         """The parts of turns that its evaluators over conversations look at, and reports."""
         entries = self.over_conversations

@@ -13,6 +13,7 @@ from spanscore.contracts.instruments.tallies import Tallies
 from spanscore.messages.faults import Faults
 from spanscore.model import Report, Trace
 from spanscore.otlp.slices import Steps
+from spanscore.scoring.ahead import Ahead
 from spanscore.scoring.conversation_scoring import ConversationScoring
 from spanscore.scoring.conversations.held_conversation import ConversationRevision
 from spanscore.scoring.emission import Emission
@@ -20,6 +21,8 @@ from spanscore.scoring.owner import Clock, Keeps, Owner
 from spanscore.scoring.pipeline import Pipeline, Scoring
 from spanscore.scoring.run_verdicts import with_verdicts
 from spanscore.scoring.unscored import Unscored
+
+_NOT_SCORED: Final = "a trace could not be scored"
 
 
 class _Beginning(NamedTuple):
@@ -71,6 +74,8 @@ class ScoringQueue:
         """The number of spans in traces that are closed and wait for their scores."""
         self.waiting: Final[Counter[bytes]] = Counter()
         """The number of closings that wait for their scores, by trace."""
+        self.ahead: Ahead | None = None
+        """Scores traces before they are due, for an owner that has idle times."""
         self.unscored: Final = Unscored(tallies, faults, clock)
         self._table: Final = table
         self._emission: Final = emission
@@ -124,6 +129,16 @@ class ScoringQueue:
             return False
         return True
 
+    def step_ahead(self) -> None:
+        """Do a step of scoring a trace before it is due."""
+        try:
+            if self.ahead is not None:
+                self.ahead.step(self.pipeline)
+        except BaseException as error:  # noqa: BLE001 - as below: it fails again at its turn, and is counted then
+            self._faults.contain(error, _NOT_SCORED)
+        finally:
+            self._note_failures()
+
     def score(self, until: float) -> tuple[Report, ...]:
         """Score closed traces until the time `until`, and return the reports that were emitted."""
         reports = [*self.settle()]
@@ -168,7 +183,11 @@ class ScoringQueue:
 
     def _begin_next(self) -> None:
         if self._beginning is None:
-            self._beginning = _Beginning(trace := self._closed.popleft(), self._clock(), self.pipeline.begin(trace))
+            trace = self._closed.popleft()
+            if self.ahead is not None and (scored := self.ahead.scored(trace, self.pipeline)) is not None:
+                self._begun(trace, scored.scoring, self._clock() - scored.took_s)
+                return
+            self._beginning = _Beginning(trace, self._clock(), self.pipeline.begin(trace))
         trace, began, steps = self._beginning
         try:
             next(steps)
@@ -184,14 +203,17 @@ class ScoringQueue:
         except BaseException as error:  # noqa: BLE001 - a fault in one trace must not cost another
             self._beginning = None
             self._wait_no_more(trace)
-            self._faults.contain(error, "a trace could not be scored")
+            self._faults.contain(error, _NOT_SCORED)
             self._tallies.evaluation_errors["", type(error).__name__] += 1
             if self._keep is not None:
                 self._keep.decide(trace, None)
             self._owner.listener.scored(trace)
         finally:
-            if self.pipeline.reader.failures:
-                self.unscored.note_failures(self.pipeline.reader)
+            self._note_failures()
+
+    def _note_failures(self) -> None:
+        if self.pipeline.reader.failures:
+            self.unscored.note_failures(self.pipeline.reader)
 
     def _begin(self, under_way: _UnderWay) -> None:
         self._under_way.append(under_way)

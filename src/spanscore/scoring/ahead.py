@@ -1,0 +1,113 @@
+"""Traces that are scored shortly before they are due, while there is nothing else to do."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import Final, NamedTuple
+
+from spanscore.collect.table import TraceTable
+from spanscore.model import CloseReason, Trace
+from spanscore.otlp.slices import Steps
+from spanscore.scoring.owner import Clock
+from spanscore.scoring.pipeline import Pipeline, Scoring
+
+_AHEAD_S: Final = 0.25
+"""Long enough that part of it is idle on a server at half load; short enough that few spans come after it began."""
+_MOST_ENDED: Final = 8_192
+_MOST_SPANS: Final = 16_384
+
+
+class ScoredAhead(NamedTuple):
+    """A trace that was scored before it was due."""
+
+    scoring: Scoring
+    pipeline: Pipeline
+    took_s: float
+
+
+class _Beginning(NamedTuple):
+    trace: Trace
+    pipeline: Pipeline
+    began: float
+    steps: Steps[Scoring]
+
+
+class Ahead:
+    """Scores traces in the last quarter of a second before they are due, in steps.
+
+    The traces of one request are due at the same moment. Each waits until those before it are scored; if they are
+    scored already, it only waits until they are emitted. A trace that is not the same when it is closed is scored
+    again. Evaluators in other processes are not asked ahead, as their answers need no time here.
+
+    Args:
+        table: has the open traces; from now on, it notes those whose root has ended.
+        clock: returns the time in seconds.
+    """
+
+    def __init__(self, table: TraceTable, clock: Clock) -> None:
+        self._open: Final = table.open
+        self._clock: Final = clock
+        self._ended: Final[deque[tuple[float, bytes]]] = deque(maxlen=_MOST_ENDED)
+        table.ended = self._ended
+        self._beginning: _Beginning | None = None
+        self._scored: Final[dict[bytes, ScoredAhead]] = {}
+        self._spans = 0
+
+    def next_due(self) -> float:
+        """Return when there is something to do for `step`; infinity if no root has ended."""
+        if self._beginning is not None:
+            return -math.inf
+        return self._ended[0][0] - _AHEAD_S if self._ended else math.inf
+
+    def step(self, pipeline: Pipeline) -> None:
+        """Do a step of scoring a trace, if there is one. Raises the errors of scoring; the trace is left, then."""
+        beginning, self._beginning = self._beginning or self._next(pipeline), None
+        if beginning is None:
+            return
+        trace, pipeline, began, steps = beginning
+        try:
+            next(steps)
+        except StopIteration as done:
+            self._scored[trace.trace_id] = ScoredAhead(done.value, pipeline, self._clock() - began)
+            self._spans += len(trace.spans)
+        else:
+            self._beginning = beginning
+
+    def scored(self, trace: Trace, pipeline: Pipeline) -> ScoredAhead | None:
+        """Return the scores of a closed trace, once; None if it was not scored like this."""
+        is_scored = self._is_scored(trace, pipeline)
+        scored = self._take(trace.trace_id)
+        return scored if is_scored else None
+
+    def _is_scored(self, trace: Trace, pipeline: Pipeline) -> bool:
+        scored = self._scored.get(trace.trace_id)
+        if scored is None or scored.pipeline is not pipeline:
+            return False
+        ahead = scored.scoring.trace
+        return ahead == trace and ahead.root_received_at == trace.root_received_at
+
+    def _take(self, trace_id: bytes) -> ScoredAhead | None:
+        scored = self._scored.pop(trace_id, None)
+        if scored is not None:
+            self._spans -= len(scored.scoring.trace.spans)
+        return scored
+
+    def _next(self, pipeline: Pipeline) -> _Beginning | None:
+        until = self._clock() + _AHEAD_S
+        while self._ended and self._ended[0][0] <= until:
+            held = self._open.get(self._ended.popleft()[1])
+            # Where spans have come after the root, there may be more of them.
+            if held is None or held.root_ended_at != held.last_at or not (self._has_room() and pipeline.runs_here):
+                continue
+            trace = held.closed(CloseReason.TIMED_OUT)
+            if self._is_scored(trace, pipeline):  # it has several roots
+                continue
+            self._take(trace.trace_id)
+            return _Beginning(trace, pipeline, self._clock(), pipeline.begin(trace))
+        return None
+
+    def _has_room(self) -> bool:
+        if self._spans >= _MOST_SPANS and (oldest := next(iter(self._scored))) not in self._open:
+            self._take(oldest)  # another process has the trace
+        return self._spans < _MOST_SPANS

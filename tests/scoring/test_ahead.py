@@ -1,0 +1,225 @@
+"""Traces that are scored before they are due: they give the same reports, at the same time, as those scored later."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dialects.spans import built_in_reader
+from spanscore.collect.settings import TraceSettings
+from spanscore.collect.table import TraceTable
+from spanscore.evaluators.tool_call_trajectory import ToolCallTrajectory
+from spanscore.model import Outcome, Report, Score, Span, Trace, Trajectory
+from spanscore.otlp.slices import Steps
+from spanscore.scoring import ahead
+from spanscore.scoring.ahead import Ahead
+from spanscore.scoring.engine import Engine
+from spanscore.scoring.live_engine import LiveEngine
+from spanscore.scoring.pipeline import EvaluatorEntry, Pipeline, Scoring
+from traces import agent, tool
+
+_EVALUATOR = ToolCallTrajectory()
+
+
+class Counting(Pipeline):
+    """A pipeline that notes the traces that it scores, and takes some time for each."""
+
+    def __init__(self, pass_time: Callable[[], None] = lambda: None, **entry: object) -> None:
+        entries = [EvaluatorEntry(name="e", type="t", resolve=lambda _: _EVALUATOR, **entry)]  # type: ignore[arg-type]
+        super().__init__(entries, built_in_reader())
+        self.seen: list[str] = []
+        self._pass_time = pass_time
+
+    def begin(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> Steps[Scoring]:
+        """Score a trace."""
+        self._pass_time()
+        self.seen.append(f"trace {trace.trace_id[-1]} of {len(trace.spans)}")
+        return (yield from super().begin(trace, wanted))
+
+
+class Clocked:
+    """An engine with a clock that is moved, and the reports that it emits."""
+
+    def __init__(self, *, scores_ahead: bool = True, pipeline: Counting | None = None) -> None:
+        self.now = 0.0
+        self.emitted: list[tuple[float, Report]] = []
+        self.pipeline = Counting() if pipeline is None else pipeline
+        table = TraceTable(TraceSettings(), lambda span: not span.parent_span_id)
+        self.engine = Engine(table, self.pipeline, {"kept": self}, lambda: self.now)
+        self.queue = self.engine.queue
+        if scores_ahead:
+            self.queue.ahead = Ahead(table, lambda: self.now)
+
+    def take(self, *spans: Span) -> None:
+        """Take spans that arrive now."""
+        self.engine.take(spans, [100] * len(spans))
+
+    def at(self, now: float) -> None:
+        """Do what is due, and all that can be done ahead."""
+        self.now = now
+        while not self.engine.work(now):
+            pass
+        while self.queue.ahead is not None and self.queue.ahead.next_due() <= now:
+            self.queue.step_ahead()
+
+    def emit(self, report: Report) -> None:
+        """Keep a report."""
+        self.emitted.append((self.now, report))
+
+    def flush(self, timeout_s: float) -> bool:
+        """Do nothing."""
+        return True
+
+    close = flush
+
+
+def root(trace: int = 1, number: int = 1) -> Span:
+    """Return the root of a trace."""
+    return agent(number)._replace(trace_id=trace.to_bytes(16, "big"), parent_span_id=b"")
+
+
+def call(trace: int = 1, number: int = 2) -> Span:
+    """Return the span of a tool call."""
+    return tool(number, f"tool_{number}")._replace(trace_id=trace.to_bytes(16, "big"), parent_span_id=root().span_id)
+
+
+def test_a_trace_is_scored_ahead_and_emitted_when_it_is_due() -> None:
+    """Nothing is scored twice, and no report is early."""
+    clocked = Clocked()
+    clocked.take(call(), root())
+    clocked.at(1.7)
+    assert [] == clocked.pipeline.seen
+    clocked.at(1.75)
+    assert (["trace 1 of 2"], []) == (clocked.pipeline.seen, clocked.emitted)
+    clocked.at(2.0)
+    assert (["trace 1 of 2"], [2.0]) == (clocked.pipeline.seen, [at for at, _ in clocked.emitted])
+
+
+def test_a_trace_that_grows_after_it_was_scored_is_scored_again() -> None:
+    """The report has the late span; a trace whose spans still come is not scored ahead."""
+    clocked = Clocked()
+    clocked.take(root(1), root(2))
+    clocked.at(1.0)
+    clocked.take(call(2))
+    clocked.at(1.75)
+    clocked.take(call(1))
+    clocked.at(3.75)
+    assert ["trace 1 of 1", "trace 2 of 2", "trace 1 of 2"] == clocked.pipeline.seen
+    assert [2, 1] == [report.trajectory.trace_id[-1] for _, report in clocked.emitted]
+    assert [1, 1] == [len(report.trajectory.calls) for _, report in clocked.emitted]
+
+
+def test_a_trace_with_several_roots_is_scored_once() -> None:
+    """As long as no other span comes."""
+    clocked = Clocked()
+    clocked.take(root(1, 3), root(1))
+    clocked.at(1.75)
+    clocked.at(2.0)
+    assert ["trace 1 of 2"] == clocked.pipeline.seen
+
+
+def test_after_a_reload_traces_are_scored_by_the_new_configuration() -> None:
+    """Also those that were scored ahead by the one before it."""
+    clocked, later = Clocked(), Counting()
+    clocked.take(root())
+    clocked.at(1.75)
+    clocked.engine.reload(later, lambda span: not span.parent_span_id)
+    clocked.at(2.0)
+    assert ["trace 1 of 1"] == later.seen
+
+
+def test_evaluators_in_other_processes_are_not_asked_ahead() -> None:
+    """Else a late span would have them asked twice."""
+    answer: Future[Outcome] = Future()
+    answer.set_result(Score(1.0, passed=True))
+    clocked = Clocked(pipeline=Counting(elsewhere=lambda *_: answer))
+    clocked.take(root())
+    clocked.at(1.9)
+    assert [] == clocked.pipeline.seen
+    clocked.at(2.0)
+    assert (["trace 1 of 1"], 1) == (clocked.pipeline.seen, len(clocked.emitted))
+
+
+def test_a_fault_ahead_is_counted_once(caplog: pytest.LogCaptureFixture) -> None:
+    """The trace is tried again when it is due, and others are scored."""
+
+    class Faulty(Counting):
+        def begin(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> Steps[Scoring]:
+            if trace.trace_id[-1] == 1:
+                raise SystemExit
+            return (yield from super().begin(trace, wanted))
+
+    clocked = Clocked(pipeline=Faulty())
+    clocked.take(root(1), root(2))
+    clocked.at(1.75)
+    clocked.at(2.0)
+    assert {("", "SystemExit"): 1} == clocked.engine.tallies.evaluation_errors
+    assert [2] == [report.trajectory.trace_id[-1] for _, report in clocked.emitted]
+    assert 1 == len(caplog.messages)
+
+
+def test_what_is_scored_ahead_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Further traces are scored when they are due. Traces that go to another process leave their room to others."""
+    monkeypatch.setattr(ahead, "_MOST_SPANS", 2)
+    clocked = Clocked()
+    clocked.take(*map(root, (1, 2, 3)))
+    clocked.at(1.75)
+    assert ["trace 1 of 1", "trace 2 of 1"] == clocked.pipeline.seen
+    clocked.engine.table.give_up([root(1).trace_id])
+    clocked.take(root(4))
+    clocked.at(2.0)
+    clocked.at(3.5)
+    assert ["trace 3 of 1", "trace 4 of 1"] == clocked.pipeline.seen[2:]
+    clocked.at(4.0)
+    assert 3 == len(clocked.emitted)
+    assert 4 == len(clocked.pipeline.seen)
+
+
+_SPANS = st.sampled_from([root(1), root(1, 3), call(1), call(1, 4), root(2), call(2)])
+_ARRIVALS = st.lists(
+    st.tuples(st.sampled_from([0.0, 0.1, 0.25, 1.75, 2.0, 2.1]), st.lists(_SPANS, max_size=3)), max_size=8
+)
+
+
+@given(_ARRIVALS)
+def test_reports_are_the_same_whether_scored_ahead_or_not(arrivals: list[tuple[float, list[Span]]]) -> None:
+    """Whenever spans come, of whichever traces."""
+    both = Clocked(), Clocked(scores_ahead=False)
+    for clocked in both:
+        now = 0.0
+        for later, spans in [*arrivals, (30.0, [])]:
+            for moment in (now + later / 2, now + later):
+                clocked.at(moment)
+            now += later
+            clocked.take(*spans)
+        clocked.at(now + 60.0)
+    one, other = ([(at, report.revision, report.evaluations) for at, report in each.emitted] for each in both)
+    assert one == other
+
+
+def test_the_loop_scores_ahead_only_while_nothing_else_runs() -> None:
+    """A turn in which something else took time is followed by another one without."""
+    now = 0.0
+    pipeline = Counting()
+
+    async def scenario() -> list[int]:
+        nonlocal now
+        table = TraceTable(TraceSettings(), lambda span: not span.parent_span_id)
+        live = LiveEngine(lambda _: Engine(table, pipeline, {}, lambda: now), lambda: now)
+        live.take([root()], [100])
+        now = 1.75
+        live.wake()
+        seen = []
+        for passed in (0.001, 0.001, 0.0, 0.0):
+            now += passed
+            await asyncio.sleep(0)
+            seen.append(len(pipeline.seen))
+        live.stop()
+        return seen
+
+    assert [0, 0, 1, 1] == asyncio.run(scenario())
