@@ -19,7 +19,6 @@ from spanscore.in_process.forks import in_forked_child
 from spanscore.in_process.span_events import annotated
 from spanscore.messages.faults import fault
 from spanscore.model import Report
-from spanscore.otlp.kept_size import span_size
 from spanscore.sdk import providers as host_providers
 from spanscore.sdk.identity import SCOPE
 from spanscore.sdk.span_conversion import Converter
@@ -160,9 +159,9 @@ class ScoringSpanExporter(SpanExporter):
                 return spans
             engine = self._engine = self._engine or self._make_engine()
             self._standby = self._standby or Standby()
-            converted = [self._converted(span, engine.tallies.refused) for span in theirs]
+            sized = list(filter(None, (self._converted(span, engine.tallies.refused) for span in theirs)))
             reports = (
-                *engine.add(converted, map(span_size, converted)),
+                *engine.add([span for span, _ in sized], [size for _, size in sized]),
                 *engine.expire(),
                 *engine.queue.settle_all(_ANSWERS_S),
             )

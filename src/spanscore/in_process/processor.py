@@ -139,7 +139,7 @@ class ScoringSpanProcessor(SpanProcessor):
             self._ended(span)
             return
         context = span.context
-        if context is None or not context.trace_flags.sampled or self._is_ours(span):
+        if context is None or not context.is_valid or not context.trace_flags.sampled or self._is_ours(span):
             self._contained(wrapped.on_end, span)
         elif is_local_root(span):
             self._held.hold(span)
