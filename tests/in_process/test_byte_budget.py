@@ -12,7 +12,7 @@ from opentelemetry._logs import LogRecord
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan
-from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
+from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 from opentelemetry.trace.status import Status, StatusCode
 
 from commands import python
@@ -36,6 +36,7 @@ SHAPES: dict[str, Callable[[str], dict[str, Any]]] = {
     "attributes": lambda text: {"attributes": {"gen_ai.tool.call.result": text}},
     "lists": lambda text: {"attributes": {"gen_ai.input.messages": ("short", text)}},
     "events": lambda text: {"events": [Event("exception", {"exception.message": text}, 1)]},
+    "links": lambda text: {"links": [Link(context(3, 1), {"text": text})]},
     "status messages": lambda text: {"status": Status(StatusCode.ERROR, text)},
 }
 

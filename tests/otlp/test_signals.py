@@ -12,7 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span, Status
 from otlp.log_requests import TRACE_ID, logs, record
 from otlp_capture import records_of, spans_of
 from receivers.otlp_requests import request_of, simple_span
-from spanscore.otlp.signals import Apart, apart, has_logs
+from spanscore.otlp.signals import Apart, apart, begins_with_logs, has_logs
 
 SPANS = request_of(simple_span(1))
 LOGS = logs([record("codex.a")])
@@ -40,6 +40,7 @@ def test_a_log_record(written: LogRecord) -> None:
     """Whatever it lacks, and whatever it begins with."""
     body = logs([written]).SerializeToString()
     assert has_logs(body)
+    assert begins_with_logs(body)
     assert Apart(b"", body) == apart(body)
 
 
@@ -59,6 +60,7 @@ def test_a_span(span: Span) -> None:
     """A broken one, too: it is refused as a span is."""
     body = request_of(span).SerializeToString()
     assert not has_logs(body)
+    assert not begins_with_logs(body)
     assert Apart(body, b"") == apart(body)
 
 
@@ -66,7 +68,16 @@ def test_a_span(span: Span) -> None:
 def test_what_is_neither(body: bytes) -> None:
     """It is left to those who read spans."""
     assert not has_logs(body)
+    assert not begins_with_logs(body)
     assert Apart(body, b"") == apart(body)
+
+
+@pytest.mark.parametrize("empty", [b"\x0a\x00", b"\x12\x00", b"\x0a\x02\x12\x00"])
+def test_the_first_record_is_not_looked_for_for_long(empty: bytes) -> None:
+    """It may be behind some empty parts, or parts of other numbers, but not behind thousands."""
+    body = LOGS.SerializeToString()
+    assert begins_with_logs(empty * 1_000 + body)
+    assert not begins_with_logs(empty * 10_000 + body)
 
 
 @given(st.lists(st.sampled_from([SPANS, LOGS, EMPTY_SPANS, EMPTY_LOGS]), max_size=8))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from deadline import DEADLINE_S
 from dialects.spans import built_in_reader
 from fuzzing.otlp_json import snake_case_of
 from one_trace import paused_runs
@@ -20,7 +22,7 @@ from spanscore.model import Report
 from spanscore.otlp.encoding import Encoding
 from spanscore.receivers.intake.intake import Intake
 from spanscore.receivers.kafka import TakenRecords
-from spanscore.receivers.kafka.kafka_records import KafkaRecord, PoisonRecord
+from spanscore.receivers.kafka.kafka_records import MAX_RECORD_SIZE, KafkaRecord, PoisonRecord
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.live_engine import LiveEngine
 from spanscore.scoring.owner import Owner
@@ -62,13 +64,12 @@ class Member:
         encoding = how.pop("encoding", Encoding.PROTOBUF)
         onward = how.pop("onward", None)
         self.out = Sends()
-        # No time passes: what is due is scored at once, however busy the machine is.
+        # No time passes, by default: what is due is scored at once, however busy the machine is.
+        clock = how.pop("clock", lambda: 0.0)
         pipeline = Pipeline((), how.pop("reader", None) or DialectReader(()))
         table = TraceTable(TraceSettings(decision_delay_s=0, **how), lambda span: not span.parent_span_id)
         out = {"out": self.out}
-        self.live = LiveEngine(
-            lambda listener: Engine(table, pipeline, out, lambda: 0.0, Owner(listener=listener)), lambda: 0.0
-        )
+        self.live = LiveEngine(lambda listener: Engine(table, pipeline, out, clock, Owner(listener=listener)), clock)
         self.engine = self.live.engine
         self.partitions = KafkaPartitions(self.live, lambda behind: Intake(behind, spans_onward=onward), encoding)
         self.partitions.assigned(dict.fromkeys(partitions, "") | (texts or {}))
@@ -269,6 +270,47 @@ def test_poison_stops_nothing() -> None:
         assert TakenRecords(4, tuple(PoisonRecord(*each) for each in zip(bad, reasons, strict=True))) == taken
         assert {0: 4} == member.offsets
         assert 1 == len(member.out.reports)
+
+    in_loop(scenario)
+
+
+def test_a_record_that_is_too_large_is_not_read() -> None:
+    """It is as large as no request over OTLP."""
+
+    async def scenario() -> None:
+        member = Member(0)
+        large = KafkaRecord(0, 0, b"", bytes(MAX_RECORD_SIZE + 1))
+        taken = await member.partitions.take([large, record(1, simple_span(1))])
+
+        assert [(large, "too_large")] == list(taken.poison)
+        assert ({0: 2}, 1) == (member.offsets, len(member.out.reports))
+
+    in_loop(scenario)
+
+
+@pytest.mark.parametrize("state", ["running", "ending"])
+def test_a_large_record_is_taken_in_slices(state: str) -> None:
+    """Other tasks run meanwhile, and its traces are whole; at the end of the process it is taken as one."""
+
+    async def scenario() -> None:
+        member = Member(0, clock=itertools.count(step=0.03).__next__)
+        seen: set[int] = set()
+        if state == "ending":
+            member.live.rest()
+        spans = [child(1, number) for number in range(2, 3_000)]
+        taking = asyncio.ensure_future(member.partitions.take([record(0, simple_span(1), *spans, child(2))]))
+        while not taking.done():
+            await asyncio.sleep(0)
+            seen.add(member.engine.counts().received)
+        assert TakenRecords(1) == taking.result()
+        assert {0: 0} == member.offsets
+        member.live.wake()
+        async with asyncio.timeout(DEADLINE_S):
+            while not member.out.reports:  # noqa: ASYNC110 - nothing but the loop's turns is waited for
+                await asyncio.sleep(0)
+
+        assert (3_000, 2_999, 1) == (len(spans) + 2, member.engine.counts().in_closed, len(member.out.reports))
+        assert seen == {0, 3_000} if state == "ending" else len(seen) > 2
 
     in_loop(scenario)
 

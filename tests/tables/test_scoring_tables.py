@@ -182,6 +182,16 @@ def test_a_name_in_another_case_is_told_of() -> None:
     ] == str(told.value).splitlines()
 
 
+@pytest.mark.parametrize(("twice", "column"), [("TraceId", "TraceId"), ("Events_Name", "Events.Name")])
+def test_a_column_that_is_there_twice_is_told_of(twice: str, column: str) -> None:
+    """Also by the name that it has elsewhere: either might be the right one."""
+    table = span_table(by_trace(STRANDS))
+    table = pa.table([*table.columns, table[column]], names=[*table.column_names, twice])
+
+    with pytest.raises(InputError, match=rf"^spans: 2 columns {column}: SELECT one of them$"):
+        rows(table)
+
+
 def in_other_types(table: pa.Table) -> pa.Table:
     """Return a table as another store has it."""
     made: dict[str, Any] = {}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from spanscore import config as configuration
 from spanscore.cli import FAILED, OK
+from spanscore.cli._descriptors import allow_descriptors
 from spanscore.cli._ending_signals import ENDING, end_at_once, on_signals
 from spanscore.cli._log import LOGGER, log_to_standard_error
 from spanscore.cli._service_manager import ServiceManager, hold_hangups, take_hangups
@@ -54,6 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     log_to_standard_error(config.telemetry.log_level, tool_content=config.tool_content and not config.content.mask)
     # gRPC itself writes to standard error, in its own format, and with received data.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    allow_descriptors()
     try:
         asyncio.run(_serve(config, arguments))
     except ConfigError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from operator import length_hint
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +12,7 @@ from spanscore.sdk.span_conversion import copy_of
 if TYPE_CHECKING:
     from opentelemetry.sdk._logs import ReadWriteLogRecord
     from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.trace import Link
 
 _LARGE: Final = 16 * 1024
 """A span of more bytes has each of the spans measured that come after it,"""
@@ -71,18 +73,23 @@ class ByteBudget:
 
 
 def span_bytes(span: ReadableSpan) -> int:
-    """Return about how many bytes a span of the SDK takes, but for its links; does not raise."""
+    """Return about how many bytes a span of the SDK takes; does not raise."""
     try:
         attributes, events, message = copy_of(span.attributes), span.events, span.status.description or ""
-        values = attributes.values()
+        values, links = attributes.values(), span.links
         characters = sum(map(length_hint, values))
         # A tenth of the time, as if each character were a byte.
-        if characters < _LARGE and not events and not message and _NESTED.isdisjoint(map(type, values)):
+        if characters < _LARGE and not events and not links and not message and _NESTED.isdisjoint(map(type, values)):
             return SPAN_SIZE + len(attributes) * VALUE_SIZE + characters
-        size = SPAN_SIZE + names_size(span.name, message, "") + attributes_size(attributes)
+        size = SPAN_SIZE + names_size(span.name, message, "") + attributes_size(attributes) + links_bytes(links)
         return size + sum(EVENT_SIZE + attributes_size(copy_of(event.attributes)) for event in events)
     except Exception:  # noqa: BLE001 - the worker refuses a span whose values are of types of the application's
         return SPAN_SIZE
+
+
+def links_bytes(links: Iterable[Link]) -> int:
+    """Return about how many bytes links of a span take."""
+    return sum(EVENT_SIZE + attributes_size(copy_of(link.attributes)) for link in links)
 
 
 def record_bytes(emitted: ReadWriteLogRecord) -> int:

@@ -17,9 +17,9 @@ from spanscore.emitters.sending.in_time import in_time
 from spanscore.in_process.exit_hook import EXIT_S, ExitHook, Standby
 from spanscore.in_process.forks import in_forked_child
 from spanscore.in_process.span_events import annotated
+from spanscore.in_process.timeouts import DEFAULT_TIMEOUT_MS, seconds
 from spanscore.messages.faults import fault
 from spanscore.model import Report
-from spanscore.otlp.kept_size import span_size
 from spanscore.sdk import providers as host_providers
 from spanscore.sdk.identity import SCOPE
 from spanscore.sdk.span_conversion import Converter
@@ -27,8 +27,6 @@ from spanscore.sdk.span_conversion import Converter
 if TYPE_CHECKING:
     from spanscore.config import Config
     from spanscore.scoring.engine import Engine
-
-DEFAULT_TIMEOUT_MS: Final = 30_000
 
 _ANSWERS_S: Final = 30.0
 """Seconds that an export waits for evaluators in other processes, each of which has its own limit."""
@@ -92,9 +90,9 @@ class ScoringSpanExporter(SpanExporter):
             _LOGGER.error("spans could not be scored: %s", fault(error))  # noqa: TRY400 - see fault
         return SpanExportResult.SUCCESS if self._delegate is None else self._delegate.export(outgoing)
 
-    def force_flush(self, timeout_millis: int = DEFAULT_TIMEOUT_MS) -> bool:
+    def force_flush(self, timeout_millis: float | None = DEFAULT_TIMEOUT_MS) -> bool:
         """Send the scores, have the exporter behind send its spans, and return whether that was done in time."""
-        deadline = time.monotonic() + timeout_millis / 1000
+        deadline = time.monotonic() + seconds(timeout_millis)
         done = self._finish(deadline, lambda engine, left_s: engine.flush(left_s))
         delegate = self._delegate
         if delegate is None:
@@ -102,9 +100,9 @@ class ScoringSpanExporter(SpanExporter):
         left_s = max(0.0, deadline - time.monotonic())
         return in_time(left_s, lambda: delegate.force_flush(int(left_s * 1000))) and done
 
-    def shutdown(self, timeout_millis: int = DEFAULT_TIMEOUT_MS) -> None:
+    def shutdown(self, timeout_millis: float | None = DEFAULT_TIMEOUT_MS) -> None:
         """Score the traces that have no root yet, send everything, and shut the exporter behind down."""
-        deadline = time.monotonic() + timeout_millis / 1000
+        deadline = time.monotonic() + seconds(timeout_millis)
         if not self._closed:
             self._finish(deadline, self._close)
         if self._delegate is not None:
@@ -160,9 +158,9 @@ class ScoringSpanExporter(SpanExporter):
                 return spans
             engine = self._engine = self._engine or self._make_engine()
             self._standby = self._standby or Standby()
-            converted = [self._converted(span, engine.tallies.refused) for span in theirs]
+            sized = list(filter(None, (self._converted(span, engine.tallies.refused) for span in theirs)))
             reports = (
-                *engine.add(converted, map(span_size, converted)),
+                *engine.add([span for span, _ in sized], [size for _, size in sized]),
                 *engine.expire(),
                 *engine.queue.settle_all(_ANSWERS_S),
             )

@@ -6,7 +6,8 @@ from typing import Final
 
 from opentelemetry.sdk._logs import LogRecordProcessor, ReadWriteLogRecord
 
-from spanscore.in_process.processor import DEFAULT_TIMEOUT_MS, ScoringSpanProcessor
+from spanscore.in_process.processor import ScoringSpanProcessor
+from spanscore.in_process.timeouts import DEFAULT_TIMEOUT_MS
 
 
 class ScoringLogRecordProcessor(LogRecordProcessor):
@@ -31,7 +32,7 @@ class ScoringLogRecordProcessor(LogRecordProcessor):
         if self._spans.reads(log_record):
             self._spans.on_log(log_record)
 
-    def force_flush(self, timeout_millis: int = DEFAULT_TIMEOUT_MS) -> bool:
+    def force_flush(self, timeout_millis: float | None = DEFAULT_TIMEOUT_MS) -> bool:
         """Score and send what was queued, and return whether that was done within the timeout."""
         return self._spans.force_flush(timeout_millis)
 

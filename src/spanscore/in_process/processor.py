@@ -20,6 +20,7 @@ from spanscore.in_process.forks import in_forked_child
 from spanscore.in_process.held_sdk_roots import HeldSdkRoots
 from spanscore.in_process.runtime import Runtime
 from spanscore.in_process.span_events import annotated
+from spanscore.in_process.timeouts import DEFAULT_TIMEOUT_MS, seconds
 from spanscore.messages.faults import fault
 from spanscore.model import Report
 from spanscore.sdk.identity import SCOPE, is_of_an_export
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
     from spanscore.config import Config
-
-DEFAULT_TIMEOUT_MS: Final = 30_000
 
 _LOGGER: Final = logging.getLogger(__name__)
 
@@ -139,7 +138,7 @@ class ScoringSpanProcessor(SpanProcessor):
             self._ended(span)
             return
         context = span.context
-        if context is None or not context.trace_flags.sampled or self._is_ours(span):
+        if context is None or not context.is_valid or not context.trace_flags.sampled or self._is_ours(span):
             self._contained(wrapped.on_end, span)
         elif is_local_root(span):
             self._held.hold(span)
@@ -150,20 +149,22 @@ class ScoringSpanProcessor(SpanProcessor):
             self._ended(span)
             self._contained(wrapped.on_end, span)
 
-    def force_flush(self, timeout_millis: int = DEFAULT_TIMEOUT_MS) -> bool:
+    def force_flush(self, timeout_millis: float | None = DEFAULT_TIMEOUT_MS) -> bool:
         """Score and send what has ended, and return whether that was done within the timeout."""
-        deadline = time.monotonic() + timeout_millis / 1000
-        done = self._runtime.flush(timeout_millis / 1000)
+        timeout_s = seconds(timeout_millis)
+        deadline = time.monotonic() + timeout_s
+        done = self._runtime.flush(timeout_s)
         wrapped = self._wraps
         if wrapped is None:
             return done
         left_s = max(0.0, deadline - time.monotonic())
         return in_time(left_s, lambda: wrapped.force_flush(int(left_s * 1000))) and done
 
-    def shutdown(self, timeout_millis: int = DEFAULT_TIMEOUT_MS) -> None:
+    def shutdown(self, timeout_millis: float | None = DEFAULT_TIMEOUT_MS) -> None:
         """Score and send everything, open traces too, within the timeout. May be called twice."""
-        deadline = time.monotonic() + timeout_millis / 1000
-        self._runtime.close(timeout_millis / 1000)
+        timeout_s = seconds(timeout_millis)
+        deadline = time.monotonic() + timeout_s
+        self._runtime.close(timeout_s)
         wrapped = self._wraps
         if wrapped is not None:
             in_time(max(0.0, deadline - time.monotonic()), lambda: self._end(wrapped))

@@ -20,9 +20,8 @@ from spanscore.in_process.byte_budget import ByteBudget
 from spanscore.in_process.drops import QUEUE_FULL, DropLog, Drops
 from spanscore.in_process.exit_hook import EXIT_S, ExitHook
 from spanscore.in_process.forks import in_forked_child
-from spanscore.in_process.worker import Action, Item, OnScored, Worker
+from spanscore.in_process.worker import Action, Item, LogReader, OnScored, Worker
 from spanscore.messages.faults import fault
-from spanscore.model import Span
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.owner import Listener, Owner
 from spanscore.sdk.identity import is_of_an_export, stop_tracing
@@ -121,7 +120,7 @@ class Runtime:
         self._exit_hook.stay_ahead()
         return True
 
-    def logged(self, record: Callable[[], Span | None], context: SpanContext, size: int) -> None:
+    def logged(self, record: LogReader, context: SpanContext, size: int) -> None:
         """Hand over a function that returns a log record, for the worker thread.
 
         The function returns None for a record that is not read. The record was written in the context, and takes about
@@ -189,7 +188,9 @@ class Runtime:
     def _drop(self, context: SpanContext) -> None:
         """Count a dropped span, and note its trace; of many, the latest."""
         self._drops.add("shut_down" if self._closed else QUEUE_FULL)
-        if context.trace_id and not self._closed:
+        # A log record may have no span.
+        is_in_a_trace = context.is_valid or (not context.span_id and 0 < context.trace_id < 1 << 128)
+        if is_in_a_trace and not self._closed:
             self._lost.append(context)
 
     def _rouse(self) -> None:

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import Final, Literal, TypeAlias
 
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanContext
 
+from spanscore.in_process.byte_budget import links_bytes
 from spanscore.model import DROPPED, REFUSED, Report, Span, Trace, reported_trace_id
-from spanscore.otlp.kept_size import span_size
+from spanscore.otlp.kept_size import SPAN_SIZE
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.owner import Listener
 from spanscore.sdk.identity import SCOPE
-from spanscore.sdk.span_conversion import Converter, refused_sdk_span
+from spanscore.sdk.span_conversion import Converter, is_local_root, refused_sdk_span
 
-Item: TypeAlias = ReadableSpan | SpanContext | Callable[[], Span | None]
+Sized: TypeAlias = tuple[Span, int]
+"""A span and its bytes of memory."""
+
+LogReader: TypeAlias = Callable[[Counter[str]], Sized | None]
+"""Returns a log record as a span, and counts one that cannot be read by its reason; does not raise."""
+
+Item: TypeAlias = ReadableSpan | SpanContext | LogReader
 """A span that has ended, the context of one that has begun, or a function that returns a log record."""
 
 Action: TypeAlias = Literal["catch up", "flush", "score all", "close"]
@@ -80,13 +87,15 @@ class Worker:
         """Add the taken items to their traces, note dropped spans, and score due traces."""
         engine = self.begin()
         began, ended = self._converted_items(engine)
-        ended += [refused_sdk_span(lost.popleft(), DROPPED) for _ in range(len(lost))]
+        ended += [(refused_sdk_span(lost.popleft(), DROPPED), SPAN_SIZE) for _ in range(len(lost))]
         for trace_id, span_id in began:
             self._reports += engine.started(trace_id, span_id)
-        self._reports += engine.add(ended, map(span_size, ended)) if ended else ()
+        if ended:
+            spans, sizes = zip(*ended, strict=True)
+            self._reports += engine.add(spans, sizes)
         self._reports += engine.expire()
         if self._on_scored is not None:
-            found = (span for span in ended if span.kind != REFUSED)
+            found = (span for span, _ in ended if span.kind != REFUSED)
             roots = {span.trace_id for span in found if not span.parent_span_id or span.parent_is_remote}
             self._finished += [trace_id for trace_id in roots if not engine.is_open(trace_id)]
         self._tell()
@@ -121,25 +130,32 @@ class Worker:
         for trace_id, found in by_trace.items():
             self._on_scored(trace_id, found)
 
-    def _converted_items(self, engine: Engine) -> tuple[list[tuple[bytes, bytes]], list[Span]]:
-        """Return the ids of the spans that still run, and the spans that have ended."""
-        converted = self._converted
+    def _converted_items(self, engine: Engine) -> tuple[list[tuple[bytes, bytes]], list[Sized]]:
+        """Return the ids of the spans that still run, and the spans that have ended, with their sizes."""
+        converted, refused = self._converted, engine.tallies.refused
         began: dict[tuple[int, int], tuple[bytes, bytes]] = {}
-        ended: list[Span] = []
+        ended: list[Sized] = []
         while self._taken:
             item = self._taken.popleft()
             if callable(item):
-                ended += filter(None, [item()])
+                ended += filter(None, [item(refused)])
                 continue
             context = item if isinstance(item, SpanContext) else item.context
             if context is None or not context.trace_flags.sampled:
                 continue
             ids = context.trace_id, context.span_id
             if isinstance(item, SpanContext):
-                began[ids] = ids[0].to_bytes(16, "big"), ids[1].to_bytes(8, "big")
+                if item.is_valid:
+                    began[ids] = ids[0].to_bytes(16, "big"), ids[1].to_bytes(8, "big")
                 continue
             began.pop(ids, None)
             scope = item.instrumentation_scope
-            if scope is None or scope.name != SCOPE:
-                ended.append(converted(item, engine.tallies.refused))
+            if (scope is None or scope.name != SCOPE) and (sized := converted(item, refused)) is not None:
+                ended.append(sized if self._on_scored is None else _with_links(sized, item))
         return list(began.values()), ended
+
+
+def _with_links(sized: Sized, item: ReadableSpan) -> Sized:
+    """Return a span with the bytes of its links, too: a local root is kept until it is scored."""
+    span, size = sized
+    return (span, size + links_bytes(item.links)) if is_local_root(item) else sized

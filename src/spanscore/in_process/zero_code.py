@@ -16,8 +16,9 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from spanscore.errors import SpanscoreError
-from spanscore.in_process.exporter import DEFAULT_TIMEOUT_MS, ScoringSpanExporter
+from spanscore.in_process.exporter import ScoringSpanExporter
 from spanscore.in_process.processor import ScoringSpanProcessor
+from spanscore.in_process.timeouts import DEFAULT_TIMEOUT_MS
 from spanscore.messages.faults import fault
 
 _LOGGER: Final = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ class ZeroCodeExporter(SpanExporter):
             _contained(self._score_exports)  # they are of another provider than the global one
         return SpanExportResult.SUCCESS if self._scores is None else self._scores.export(spans)
 
-    def force_flush(self, timeout_millis: int = DEFAULT_TIMEOUT_MS) -> bool:
+    def force_flush(self, timeout_millis: float | None = DEFAULT_TIMEOUT_MS) -> bool:
         """Send the scores where no processor does."""
         return self._scores is None or self._scores.force_flush(timeout_millis)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
@@ -61,11 +62,15 @@ def find_columns(schema: Any, wanted: Mapping[str, str]) -> Mapping[str, str]:
     """Return the name that each wanted column has in a table.
 
     Raises:
-        WrongColumns: one is missing, or of a type that is not read.
+        WrongColumns: one is missing, there twice, or of a type that is not read.
     """
     names = {_name(name): name for name in schema.names}
+    counts = Counter(map(_name, schema.names))
     alike = {_folded(name): name for name in schema.names}
     wrong = [_missing(name, alike.get(_folded(name)), select) for name, select in wanted.items() if name not in names]
+    wrong += [
+        f"{counts[name]} columns {name}: SELECT one of them" for name in (*wanted, _EVENT_NAME) if counts[name] > 1
+    ]
     far = sum(_folded(name) not in alike for name in wanted)
     if not wrong:
         wrong = [told for name in wanted if (told := _wrong_type(name, schema.field(names[name]).type)) is not None]

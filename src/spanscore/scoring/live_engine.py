@@ -146,9 +146,15 @@ class LiveEngine:
         except Exception:  # noqa: BLE001 - a fault in one trace must not keep the others from being taken in
             _log.exception("traces that were due could not be scored")
 
+    @property
+    def rests(self) -> bool:
+        """Whether it does nothing by itself, between `rest` and `wake`."""
+        return self._rests
+
     def rest(self) -> None:
-        """Do nothing by itself until `wake`."""
+        """Take the spans that have arrived, and then do nothing by itself until `wake`."""
         self._note_stall()
+        self._take_all()
         self._rests = True
 
     def wake(self) -> None:
@@ -159,8 +165,7 @@ class LiveEngine:
     def stop(self) -> None:
         """Take the spans that have arrived, and stop the timer."""
         self._stopped = True
-        while self._arriving:
-            at_once(self._arriving.popleft())
+        self._take_all()
         if self._timer is not None:
             self._timer.cancel()
 
@@ -180,6 +185,10 @@ class LiveEngine:
                 _log.exception("spans of a large request could not be taken")
             self._arriving_spans -= len(part)
             yield
+
+    def _take_all(self) -> None:
+        while self._arriving:
+            at_once(self._arriving.popleft())
 
     def _take_arriving(self, until: float) -> bool:
         """Take spans that have arrived until the time `until`, and return whether all of them are taken."""

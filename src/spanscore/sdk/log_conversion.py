@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from opentelemetry.trace import SpanContext
 
 from spanscore.model import LOG_RECORD, NO_SPAN, Span, reported_trace_id
-from spanscore.sdk.span_conversion import attributes_of, value_of
+from spanscore.otlp.kept_size import SPAN_SIZE, span_size
+from spanscore.sdk.span_conversion import attributes_of, refused_sdk_span, value_of
 from spanscore.trajectories.log_records import EVENT_NAMES, event_name, run_id, with_body
 
 if TYPE_CHECKING:
@@ -27,8 +29,22 @@ def context_of(record: LogRecord) -> SpanContext:
     return SpanContext(record.trace_id or 0, record.span_id or 0, is_remote=False)
 
 
-def log_span(emitted: ReadWriteLogRecord, names: tuple[str, ...]) -> Span | None:
-    """Return a record as a span; None if it is not read, if its trace is not sampled, or if it has no run."""
+def log_span(emitted: ReadWriteLogRecord, names: tuple[str, ...], refused: Counter[str]) -> tuple[Span, int] | None:
+    """Return a record as a span, with its bytes of memory; does not raise.
+
+    None if the record is not read, if its trace is not sampled, or if it has no run. A record that cannot be converted
+    is counted in `refused`, by reason; a stand-in takes its place in the trace of its span.
+    """
+    try:
+        span = _log_span(emitted, names)
+        return None if span is None else (span, span_size(span))
+    except Exception:  # noqa: BLE001 - values may be of types of the application's
+        refused["invalid_value"] += 1
+        context = context_of(emitted.log_record)
+        return (refused_sdk_span(context), SPAN_SIZE) if context.is_valid else None
+
+
+def _log_span(emitted: ReadWriteLogRecord, names: tuple[str, ...]) -> Span | None:
     record = emitted.log_record
     name = name_of(record, names)
     if name is None or (record.trace_id and not record.trace_flags.sampled):

@@ -12,6 +12,7 @@ from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
 from spanscore.model import EMPTY, Attributes, AttributeValue, Span, SpanEvent, Trajectory, refused_span
+from spanscore.otlp.kept_size import SPAN_SIZE, span_size
 
 _HAS_IS_REMOTE: Final = 0x100
 _IS_REMOTE: Final = 0x200
@@ -48,13 +49,23 @@ class Converter:
         self._resource: Resource | None = None
         self._resource_attributes: Attributes = EMPTY
 
-    def __call__(self, span: ReadableSpan, refused: Counter[str]) -> Span:
-        """Return the span, or a stand-in for one that cannot be converted, which is counted in `refused`."""
+    def __call__(self, span: ReadableSpan, refused: Counter[str]) -> tuple[Span, int] | None:
+        """Return the span and its bytes of memory; does not raise.
+
+        A span that cannot be converted is counted in `refused`, by reason. It becomes a stand-in, or None if one of its
+        ids is invalid, as an id generator of the application's may make them.
+        """
+        context = span.context
+        if not context.is_valid:
+            is_trace_valid = 0 < context.trace_id < 1 << 128
+            refused["invalid_span_id" if is_trace_valid else "invalid_trace_id"] += 1
+            return None
         try:
-            return self._span(span)
+            converted = self._span(span)
+            return converted, span_size(converted)
         except Exception:  # noqa: BLE001 - attributes may be of types of the application's
             refused["invalid_value"] += 1
-            return refused_sdk_span(span.context)
+            return refused_sdk_span(context), SPAN_SIZE
 
     def _span(self, span: ReadableSpan) -> Span:
         context, parent, scope, status = span.context, span.parent, span.instrumentation_scope, span.status

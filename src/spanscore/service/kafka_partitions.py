@@ -15,12 +15,13 @@ from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.otlp.json_names import names_of
 from spanscore.otlp.json_shape import LOGS, SPANS
-from spanscore.otlp.signals import apart
+from spanscore.otlp.signals import begins_with_logs
 from spanscore.receivers.intake.behind import Behind
 from spanscore.receivers.intake.door import what_is_wrong
 from spanscore.receivers.intake.intake import DecodedRequest, Intake, NoRoom
+from spanscore.receivers.intake.requests import Wrong
 from spanscore.receivers.kafka import TakenRecords
-from spanscore.receivers.kafka.kafka_records import Commit, KafkaRecord, PoisonRecord
+from spanscore.receivers.kafka.kafka_records import MAX_RECORD_SIZE, Commit, KafkaRecord, PoisonRecord
 from spanscore.receivers.kafka.offsets import HeldOffsets, ScoredTraces
 from spanscore.scoring.live_engine import LiveEngine
 
@@ -68,6 +69,7 @@ class KafkaPartitions:
         self._partitions: Final[dict[int, _Partition]] = {}
         self._ledger: Final = live.ledger
         self._reading = _Partition()
+        self._taken: Final = asyncio.Event()
         self._trace_ids: Collection[bytes] = frozenset()
         live.ledger.tell(self)
 
@@ -139,15 +141,18 @@ class KafkaPartitions:
 
     async def _take(self, record: KafkaRecord, partition: _Partition) -> str | None:
         """Take a record, and return the problem if it cannot be used at all; else None."""
-        reason = None if record.value else EMPTY
+        value = record.value or b""
+        reason = Wrong.TOO_LARGE.value if len(value) > MAX_RECORD_SIZE else None if value else EMPTY
         self._trace_ids = frozenset()
         try:
-            request = await self._decoded(record.value) if record.value else None
+            request = await self._decoded(value) if reason is None else None
             if self._partitions.get(record.partition) is not partition:  # it was handed over meanwhile
                 return None
             self._reading = partition
             if request is not None:
+                self._taken.set()
                 self._intake.accept(request)
+                await self._taken.wait()
         except NoRoom:
             raise
         except MalformedRequest as error:
@@ -171,7 +176,7 @@ class KafkaPartitions:
         if self._encoding is Encoding.JSON:
             are_logs = _names(LOGS, value) and not _names(SPANS, value)
         else:
-            are_logs = bool(value) and not apart(value).spans
+            are_logs = begins_with_logs(value)
         return await (self._intake.decode_logs if are_logs else self._intake.decode)(value, self._encoding)
 
     def _take_spans(self, spans: Sequence[Span], sizes: Sequence[int]) -> None:
@@ -181,7 +186,15 @@ class KafkaPartitions:
             if trace_id in before and not self._ledger.is_needed(trace_id):
                 before.forget(trace_id)
                 self._engine.table.remember(trace_id)
-        self._live.take_whole(spans, sizes)
+        if self._live.rests:  # it would not take the rest of a large record
+            self._live.take_whole(spans, sizes)
+        else:
+            self._taken.clear()
+            self._live.take(spans, sizes, self._note_taken)
+
+    def _note_taken(self, spans: Sequence[Span], sizes: Sequence[int], *, is_last: bool) -> None:  # noqa: ARG002
+        if is_last:
+            self._taken.set()
 
     def _check_key(self, record: KafkaRecord) -> None:
         if not self._trace_ids:

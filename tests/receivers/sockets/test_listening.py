@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import asyncio
+import os
 import socket
+import sys
 
 import pytest
 
-from spanscore.receivers.sockets.listening import Address, ListenError, bound, resolved
+from spanscore.receivers.sockets.listening import Address, ListenError, bound, resolved, why_no_connection
 
 
 def test_a_name_stands_for_its_addresses() -> None:
@@ -59,3 +62,21 @@ def test_addresses_are_bound_all_or_none() -> None:
 def test_an_address_is_written_as_an_endpoint() -> None:
     """IPv6 addresses are in brackets."""
     assert ["127.0.0.1:1", "[::1]:2"] == [str(Address("127.0.0.1", 1)), str(Address("::1", 2))]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on descriptors")
+def test_without_descriptors_nothing_is_known() -> None:
+    """Clients may have all of them: that says nothing about a socket that listens, and raises nothing."""
+    import resource  # noqa: PLC0415 - not on Windows
+
+    async def scenario() -> str | None:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        lowest_free = os.dup(0)
+        os.close(lowest_free)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))
+        try:
+            return await why_no_connection(Address("127.0.0.1", 9))
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    assert asyncio.run(scenario()) is None

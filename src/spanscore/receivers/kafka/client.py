@@ -9,7 +9,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from spanscore.errors import ConfigError
-from spanscore.receivers.kafka.kafka_records import Changes, Commit, KafkaRecord, PoisonRecord, Progress
+from spanscore.receivers.kafka.kafka_records import (
+    MAX_RECORD_SIZE,
+    Changes,
+    Commit,
+    KafkaRecord,
+    PoisonRecord,
+    Progress,
+)
 from spanscore.receivers.kafka.settings import KafkaReceiver
 
 if TYPE_CHECKING:
@@ -23,7 +30,6 @@ _NAME: Final = "spanscore"
 _PARTITIONER: Final = "fnv1a_random"
 """The Collector's: partitions by the hash FNV-1a of the key."""
 _BUFFER_KIB: Final = 32 * 1024
-_LARGEST_RECORD: Final = 64 * 2**20
 _LOOK_S: Final = 2.0
 _ASK_S: Final = 10.0
 _CRITICAL: Final = 2  # syslog severity; the library logs each failed attempt to connect, and reports it to us, too
@@ -222,7 +228,7 @@ def producer(brokers: Sequence[str], client: Mapping[str, str]) -> Any:
     settings = {
         "bootstrap.servers": ",".join(brokers),
         "partitioner": _PARTITIONER,
-        "message.max.bytes": _LARGEST_RECORD,
+        "message.max.bytes": MAX_RECORD_SIZE,
         "enable.idempotence": True,
     }
     return _made(_library().Producer, client, settings)

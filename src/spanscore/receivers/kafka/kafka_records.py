@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+MAX_RECORD_SIZE: Final = 64 * 2**20
+"""Bytes: the size of the largest OTLP request by default."""
 
 
 class KafkaRecord(NamedTuple):

@@ -88,16 +88,16 @@ def why_not(address: Address, key: str) -> ListenError:
 async def why_no_connection(address: Address) -> str | None:
     """Return the reason if a connection to an address of ours fails; None if it succeeds."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as tried:
-        tried.settimeout(0)
-        try:
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as tried:
+            tried.settimeout(0)
             async with asyncio.timeout(_TRY_S):
                 await asyncio.get_running_loop().sock_connect(tried, address)
-        except TimeoutError:
-            return "no connection is accepted"
-        except OSError as error:
-            # Without a descriptor nothing can be tried, and nothing is known.
-            return None if error.errno in _NO_DESCRIPTOR else reason_of(error)
+    except TimeoutError:
+        return "no connection is accepted"
+    except OSError as error:
+        # Without a descriptor nothing can be tried, and nothing is known.
+        return None if error.errno in _NO_DESCRIPTOR else reason_of(error)
     return None
 
 

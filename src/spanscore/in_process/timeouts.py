@@ -1,0 +1,16 @@
+"""Timeouts as the SDK's callers pass them."""
+
+from __future__ import annotations
+
+from threading import TIMEOUT_MAX
+from typing import Final
+
+DEFAULT_TIMEOUT_MS: Final = 30_000
+
+_LONGEST_S: Final = TIMEOUT_MAX / 2
+"""Waiting for longer raises an error in Python; rounding may make it a little more."""
+
+
+def seconds(timeout_millis: float | None) -> float:
+    """Return a timeout in seconds, no longer than Python can wait; None is the default, as for the SDK's processors."""
+    return min(max(0.0, (DEFAULT_TIMEOUT_MS if timeout_millis is None else timeout_millis) / 1000), _LONGEST_S)
