@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from operator import itemgetter
 from typing import Final
 
+from spanscore.compare.matching import json_key
 from spanscore.contracts import CallReading, ModelReading, Reading
-from spanscore.model import LOG_RECORD, AttributeValue, Span
-from spanscore.trajectories.normalised import may_be_renamed
-from spanscore.trajectories.reader import DialectReader
-
-NONE: Final = -1
-"""Stands for "no span" among positions."""
+from spanscore.trajectories.readings import NO_READING, NONE, Readings
 
 _UNKNOWN: Final = -2
 CUT_NS: Final = 1_000_000
 """Start times of JavaScript are cut to the millisecond, ends are not."""
-NO_READING: Final = Reading()
-"""The reading of a span that no dialect recognises."""
 
 
 class SpanTree:
@@ -31,30 +25,15 @@ class SpanTree:
     several_conversations = False
     """Whether spans name more than one conversation."""
 
-    def __init__(self, spans: Sequence[Span], reader: DialectReader) -> None:
-        self.reader, failures = reader, reader.failures.total()
-        by_id: dict[bytes, int] = {}
-        for index, span in enumerate(spans):
-            known = by_id.get(span.span_id)
-            if known is None or span.end_ns > spans[known].end_ns:
-                by_id[span.span_id] = index
-        # Some exporters send a span while it runs and again when it ended: its last version counts.
-        latest = frozenset(by_id.values())
+    def __init__(self, read: Readings) -> None:
+        self.reader: Final = read.reader
+        spans = self.spans = read.spans
+        self.readings: Final = read.of_spans
+        self.parents: Final = read.parents
+        self._of_models: Final = read.of_models
+        latest = read.latest
         self.superseded: Final = frozenset(range(len(spans))) - latest if len(latest) < len(spans) else frozenset()
         """The spans of which a later version came."""
-        logged = {
-            index: reader.read(span) for index, span in enumerate(spans) if span.kind == LOG_RECORD and index in latest
-        }
-        spans = self.spans = _restored(spans, by_id, logged) if logged else spans
-        if logged or len(latest) < len(spans):
-            self.readings = [
-                (logged[index] if index in logged else reader.read(span) if index in latest else None) or NO_READING
-                for index, span in enumerate(spans)
-            ]
-        else:
-            self.readings = [reader.read(span) or NO_READING for span in spans]
-        self.parents = [by_id.get(span.parent_span_id, NONE) if span.parent_span_id else NONE for span in spans]
-        self._read_tops(failures)
         self._outer: Final = frozenset(self.parents)
         self.order = sorted(range(len(spans)), key=[span.start_ns for span in spans].__getitem__)
         """The spans by start, ties by arrival, as is all below.
@@ -81,13 +60,14 @@ class SpanTree:
                 self._add(index, self.readings[index])
         self._named: dict[int, str | None] = {index: agent for index, agent in self.agents.items() if agent}
         self._call_above: list[int] = []
+        self._arguments_keys: dict[int, Hashable] = {}
         self.agent = self._first_agent() or self._workflow
         """The earliest agent, a run of an agent before any other span that names one."""
         self._agent_above = self.nearest(self._named)
         self._models_beside = self._named_models()
         self._agent_around = self.nearest(self._named, barrier=self.calls) if self._models_beside else []
         received = self.order
-        if logged or len(latest) < len(spans):
+        if self.superseded or any(span.is_log for span in spans):
             received = [index for index in self.order if index in latest]
             received = [index for index in received if not spans[index].is_log] or received
         parentless = (index for index in received if not spans[index].parent_span_id)
@@ -103,7 +83,7 @@ class SpanTree:
         If the span of an agent's run may hold the requests of its models, and their own spans are below it, these tell.
         A span whose messages were moved into a log record was sent them.
         """
-        found = {index: self.reader.read_model(self.spans[index]) for index in self.models}
+        found = {index: self._of_models[index] for index in self.models}
         for index in filter(self.is_told_by_log, self.models):
             if not found[self.parents[index]].history:
                 found[self.parents[index]] = replace(found[self.parents[index]], history=found[index].history)
@@ -112,6 +92,15 @@ class SpanTree:
         for run in {above[index] for index in self.models if runs and above[index] != NONE}:
             found[run] = replace(found[run], asks=False)
         return found
+
+    def arguments_key(self, index: int) -> Hashable:
+        """Return the key of the arguments in the span of a call, or of a part of one, by which they are equal as JSON.
+
+        A span is compared with many others, and arguments may be long: each key is made once.
+        """
+        if index not in self._arguments_keys:
+            self._arguments_keys[index] = json_key((self.calls.get(index) or self.parts[index]).arguments)
+        return self._arguments_keys[index]
 
     def is_told_by_log(self, index: int) -> bool:
         """Return whether a model's span is a log record of the model's span that it was written in."""
@@ -145,33 +134,6 @@ class SpanTree:
         known = models | self.superseded
         above = self.nearest(models)
         return not self.agents and all(index in known or outer != NONE for index, outer in enumerate(above))
-
-    def _read_tops(self, failures: int) -> None:
-        """Read each span as a root that has only spans of an application, or another process, above it.
-
-        Dialects tell by the missing parent which span is a whole run of their framework. A trace on which a dialect has
-        failed, so that there are more `failures` than before, is not scored.
-        """
-        uppermost = [index for index, above in enumerate(self.parents) if above == NONE]
-        if self.reader.failures.total() != failures or not any(
-            _says_nothing(self.readings[index]) or self.spans[index].parent_is_remote for index in uppermost
-        ):
-            return
-        silent: dict[int, bool] = {}
-        for start in range(len(self.spans)):
-            path = []
-            node = start
-            while node != NONE and node not in silent:
-                path.append(node)
-                silent[node] = False
-                node = self.parents[node]
-            for node in reversed(path):
-                span, above = self.spans[node], self.parents[node]
-                is_top = silent[above] if above != NONE else not span.parent_span_id or span.parent_is_remote
-                is_read = self.readings[node] is not NO_READING and not may_be_renamed(span)
-                if is_top and span.parent_span_id and is_read:
-                    self.readings[node] = self.reader.read(span._replace(parent_span_id=b"")) or NO_READING
-                silent[node] = is_top and _says_nothing(self.readings[node])
 
     def _add(self, index: int, reading: Reading) -> None:
         if reading.call is not None and reading.part_of_call:
@@ -306,30 +268,6 @@ class SpanTree:
         members = [run_of[agent] if agent != NONE else self.root for agent in self.nearest(agents)]
         tops = set(run_of.values())
         return [index for index in self.order if index in tops], members
-
-
-def _restored(
-    spans: Sequence[Span], by_id: Mapping[bytes, int], logged: Mapping[int, Reading | None]
-) -> Sequence[Span]:
-    """Return the spans with the attributes that were moved into log records; a span's own attributes win."""
-    moved: dict[int, dict[str, AttributeValue]] = {}
-    for index, reading in logged.items():
-        above = by_id.get(spans[index].parent_span_id)
-        if reading is not None and reading.of_span and above is not None:
-            for key, value in reading.of_span.items():
-                moved.setdefault(above, {}).setdefault(key, value)
-    if not moved:
-        return spans
-    return [
-        span._replace(attributes={**moved[index], **span.attributes}) if index in moved else span
-        for index, span in enumerate(spans)
-    ]
-
-
-def _says_nothing(reading: Reading) -> bool:
-    if reading.is_agent or reading.is_model or reading.call is not None:
-        return False
-    return reading is NO_READING or reading == Reading(conversation_id=reading.conversation_id)
 
 
 def topmost(owner: Mapping[int, int]) -> dict[int, int]:
