@@ -426,9 +426,7 @@ def test_endless_input_is_refused() -> None:
     """Only so much of standard input or of a pipe is copied, and the message says how much and what to do."""
     stdin = io.BufferedReader(io.BytesIO(json_lines(REQUESTS)))
     assert (SPANS, []) == read("-", stdin=stdin, max_copy_size=10_000)
-    with pytest.raises(
-        InputError, match=r"^-: cannot be read: it has more than the 10,000 bytes .*: save it"
-    ):
+    with pytest.raises(InputError, match=r"^-: cannot be read: it has more than the 10,000 bytes .*: save it"):
         read("-", stdin=io.BufferedReader(Endless()), max_copy_size=10_000)
 
 
