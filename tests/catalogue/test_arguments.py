@@ -156,3 +156,16 @@ def test_the_same_again_and_again(beginning: str, piece: str) -> None:
     """Whatever is repeated to the limit of 256 KiB, reading takes time linear in its length: within 1 s."""
     with costs_at_most(cpu_s=1):
         read(beginning + piece * ((256 * 2**10 - len(beginning)) // len(piece)))
+
+
+def test_calls_that_may_be_the_same_with_long_arguments() -> None:
+    """Each call is compared with 64 others, as two instrumentations may have seen it: within 2 s for 1,000 calls."""
+    arguments = json.dumps([*range(1_000)])
+    spans = [
+        tool_span(number, arguments=f'{{"a": {arguments}, "b": {number}}}', at_ms=2, scope=str(number))
+        for number in range(2, 1_002)
+    ]
+    with costs_at_most(cpu_s=2):
+        report = report_of(a_run(*spans))
+
+    assert 1_000 == len(report.trajectory.calls)

@@ -176,3 +176,13 @@ def test_what_cannot_be_watched(folder: Path, arguments: list[str], config: str,
     ended = spanscore("watch", *arguments, "--config", "no-monitors.yaml")
 
     assert (status, True) == (ended.returncode, said in ended.stdout + ended.stderr), ended
+
+
+def test_a_line_without_end(folder: Path) -> None:
+    """A small file may hold a line that is larger than the memory: only its beginning is read."""
+    result = {"trace_id": "1" * 32, "root_span_id": "1" * 16, "tool_calls": None, "outcomes": {}}
+    content = json.dumps(result).encode() + b"\n" + bytes(65 * 2**20)
+    (folder / "bomb.jsonl.gz").write_bytes(gzip.compress(content, compresslevel=1))
+    ended = spanscore("watch", "bomb.jsonl.gz", "--config", "spanscore.yaml")
+
+    assert (2, True) == (ended.returncode, "a line is longer than 67,108,864 bytes" in ended.stderr), ended

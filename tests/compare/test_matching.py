@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from catalogue.bounds import costs_at_most
 from examples import at_most
 from spanscore.compare.effort import MAX_COMPARISONS, Effort, TooMuchWorkError
 from spanscore.compare.matching import (
@@ -148,8 +150,8 @@ class TestJsonEquality:
         assert not json_equal(nested(20_000), nested(20_001))
 
     @pytest.mark.parametrize("depth", range(28, 38))
-    def test_depth_at_which_keys_become_flat(self, depth: int) -> None:
-        """Booleans, key order and structure still count where keys change their form."""
+    def test_depth_at_which_recursion_ends(self, depth: int) -> None:
+        """Booleans, key order and structure still count where a value is too deep for recursion."""
         assert json_equal(nested(depth, {"a": 1, "b": []}), nested(depth, {"b": [], "a": 1.0}))
         assert not json_equal(nested(depth, {"a": 1}), nested(depth, {"a": True}))
         assert not json_equal(nested(depth, [[], 1]), nested(depth, [[1]]))
@@ -182,10 +184,32 @@ class TestJsonEquality:
         assert (100, 1) == (len({*map(tuple, lists)}), len({hash(tuple(each)) for each in lists}))
         assert 100 == len({hash(json_key(each)) for each in lists})
 
-    def test_values_that_are_no_json(self) -> None:
-        """What a caller in Python passes by mistake compares by type and text, and raises nothing."""
-        assert json_equal({"a": (1, 2)}, {"a": (1, 2)})
-        assert not json_equal({"a": (1, 2)}, {"a": [1, 2]})
+    @pytest.mark.parametrize(
+        "value", [(1, 2.0), {"b": {1: object}}, ["\ud800", {"\ud800": b""}], {"a": [{1, 2}]}], ids=repr
+    )
+    def test_values_that_are_no_json(self, value: Any) -> None:
+        """What a caller in Python passes by mistake raises nothing, and differs from other values."""
+        assert json_equal([value], [deepcopy(value)])
+        assert not json_equal([value], [[value]])
+
+    def test_long_values(self) -> None:
+        """The key of a million lists is made within 0.4 s."""
+        value = {"a": [[1]] * 1_000_000}
+        with costs_at_most(cpu_s=0.4):
+            assert json_equal(value, value)
+
+    def test_tuples_are_lists(self) -> None:
+        """A caller in Python who passes a tuple in place of a list gets what JSON makes of it."""
+        assert json_equal({"a": (1, 2)}, {"a": [1, 2.0]})
+        assert json_equal(nested(40, {"a": (1, 2)}), nested(40, {"a": [1, 2.0]}))
+
+    @pytest.mark.parametrize("number", [0, -0.0, 1e15, 1e16, 2**53, -(2**63), 2**63, 2.0**63, 2**64, 2.0**64, 1e300])
+    def test_whole_numbers_within_lists(self, number: float) -> None:
+        """Within lists too, a whole number is equal to itself, however it is written, and to no text of it."""
+        whole = int(number)
+        assert json_equal([number, "1.0e5"], [whole, "1.0e5"])
+        assert not json_equal([whole], [whole + 1])
+        assert not json_equal([number], [f"{whole:x}"])
 
 
 class TestMemberKeys:

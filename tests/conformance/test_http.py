@@ -195,6 +195,13 @@ def test_058_other_encodings_are_not_supported(receiver: Receiver, content_encod
     assert "gzip, identity" == reply.headers["Accept-Encoding"]
 
 
+def test_058_several_headers_are_a_list_of_encodings(receiver: Receiver) -> None:
+    """The second one is not passed over: a body that was compressed twice is not read as if once."""
+    body = gzip.compress(gzip.compress(BODIES[PROTOBUF]))
+    with receiver.raw(head(len(body), PROTOBUF, *["Content-Encoding: gzip"] * 2) + body) as connection:
+        assert 415 == answered(connection).status
+
+
 @pytest.mark.parametrize("content_encoding", ["gzip", "x-gzip", "X-GZip"])
 def test_059_gzip_may_have_members(receiver: Receiver, content_encoding: str) -> None:
     """Together they are one body with one limit; `x-gzip` is another name of gzip."""

@@ -83,6 +83,12 @@ _ODD: Sequence[Any] = (
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 
 
+_OF_PYTHON = re.compile(
+    r"\b[A-Z]\w*Error\b|object has no|'\w+' object|NoneType|unhashable|\bindices\b|\bargument\b|\bsys\."
+)
+"""What only the messages of Python's exceptions have."""
+
+
 class _At(NamedTuple):
     inside: Any
     key: Any
@@ -271,4 +277,5 @@ def _read(directory: Path) -> None:
         assert problem.what
         assert str(problem).startswith(str(directory))
         assert len(str(problem)) < 2_000
+        assert not _OF_PYTHON.search(problem.what), problem.what
     assert not pipeline.reader.failures

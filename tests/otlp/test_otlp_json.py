@@ -310,7 +310,7 @@ def test_malformed_requests(body: bytes, message: str) -> None:
 
 def test_a_number_of_too_many_digits_is_malformed() -> None:
     """Numbers that Python will not convert do not escape as another error."""
-    with pytest.raises(MalformedRequest):
+    with pytest.raises(MalformedRequest, match=r"^not valid JSON: an integer has more than 4300 digits$"):
         decode_json('{"a": ' + "9" * 5000 + "}")
 
 

@@ -42,7 +42,7 @@ def protobuf(depth: int) -> str:
 
 BROKEN = {
     "a time without end": (jaeger(start="1e999"), "a time must be in microseconds, not inf"),
-    "a time that is a list": (jaeger(start="[1]"), "a time must be in microseconds, not list"),
+    "a time that is a list": (jaeger(start="[1]"), "a time must be in microseconds, not an array"),
     "a tag of 900 levels": (jaeger(tag=DEEP), "its values nest too deeply"),
     "a tag of 60 levels": (jaeger(tag="[" * 60 + "]" * 60), "its values nest too deeply"),
     "a process of 900 levels": (jaeger(process=DEEP), "its values nest too deeply"),

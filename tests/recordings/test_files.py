@@ -304,6 +304,10 @@ def test_caveats_are_counted(tmp_path: Path) -> None:
         (delimited_protobuf(REQUESTS) + b"\x00\x00", "file:4: the request is cut off at the end of the file"),
         (delimited_protobuf(REQUESTS) + b"\xff" * 9, "file:4: the request is larger than 268,435,456 bytes"),
         (
+            delimited_protobuf(REQUESTS) + bytes(50_000),
+            "file:10004: 10,000 empty requests in a row, as of zeros; the rest of the file is not read",
+        ),
+        (
             b"\x00\x00\x00\x01\x0a" + delimited_protobuf(REQUESTS),
             "file:1: not an ExportTraceServiceRequest in protobuf",
         ),
@@ -403,6 +407,34 @@ def test_standard_input_is_read_once() -> None:
     """Naming standard input twice would read nothing the second time."""
     with pytest.raises(InputError, match="standard input \\('-'\\) can be read only once"):
         Recording(["-", "-"])
+
+
+class Endless(io.RawIOBase):
+    """A pipe whose writer never ends."""
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read zeros."""
+        buffer[:] = bytes(len(buffer))
+        return len(buffer)
+
+
+def test_endless_input_is_refused() -> None:
+    """Only so much of standard input or of a pipe is copied, and the message says how much and what to do."""
+    stdin = io.BufferedReader(io.BytesIO(json_lines(REQUESTS)))
+    assert (SPANS, []) == read("-", stdin=stdin, max_copy_size=10_000)
+    with pytest.raises(InputError, match=r"^-: cannot be read: it has more than the 10,000 bytes .*: save it"):
+        read("-", stdin=io.BufferedReader(Endless()), max_copy_size=10_000)
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/urandom"])
+def test_a_device_is_refused(device: str) -> None:
+    """It may have no end."""
+    with pytest.raises(InputError, match=f"^{device}: cannot be read: it is a device; a recording is a file"):
+        Recording([device])
 
 
 def test_a_pipe_is_read(tmp_path: Path) -> None:

@@ -312,8 +312,8 @@ def test_every_command_reads_them(tmp_path: Path) -> None:
         ([V1], "not OTLP, but Zipkin's version 1: .*/api/v2/trace/ID.*OTLP"),
         ([[V1], [V1]], r"Zipkin's version 1: .* \(2 times\)"),
         ([{key: value for key, value in V1.items() if key != "binaryAnnotations"}], "Zipkin's version 1"),
-        ({"data": [{"spans": None}]}, "jaeger JSON that cannot be read: TypeError"),
-        ({"data": [{"spans": [{"traceID": "zz"}]}]}, r"1 span refused \(malformed\): jaeger: there is no 'startTime'"),
+        ({"data": [{"spans": None}]}, r"jaeger JSON that cannot be read: data\[0\].spans must be an array, not null"),
+        ({"data": [{"spans": [{"traceID": "zz"}]}]}, r"1 span refused \(malformed\): jaeger: there is no 'spanID'"),
         ({"traceId": "12", "id": "no id"}, "an id must have at most 16 hexadecimal digits, not 'no id'"),
         (
             {"context": {"trace_id": "0x1"}},
@@ -350,7 +350,7 @@ def test_a_span_that_cannot_be_read_costs_itself(tmp_path: Path) -> None:
     must_have, digits = "must have at most", "hexadecimal digits"
     assert [
         f"2 spans refused (malformed): jaeger: a span of trace {TRACE}: there is no 'spanID'",
-        f"1 span refused (invalid_span_id): jaeger: a span of trace {TRACE}: an id {must_have} 16 {digits}, not None",
+        f"1 span refused (invalid_span_id): jaeger: a span of trace {TRACE}: an id {must_have} 16 {digits}, not null",
         f"1 span refused (invalid_trace_id): jaeger: an id {must_have} 32 {digits}, not 'not an id'",
     ] == [problem.what for problem in recording.problems]
     ended = command("score", path)

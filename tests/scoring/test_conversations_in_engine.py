@@ -252,6 +252,20 @@ def test_work_finishes_one_at_a_time() -> None:
     assert clocked.engine.next_due() is None
 
 
+@pytest.mark.parametrize("turns", [1, 11])
+def test_a_conversation_is_scored_in_steps(turns: int) -> None:
+    """Between two of its turns, a receiver does other things."""
+    clocked = Clocked()
+    for number in range(turns):
+        clocked.add(number + 1, "look")
+    clocked.now = 2_000.0
+    steps = 1
+    while not clocked.engine.work(until=0.0):
+        steps += 1
+
+    assert steps > turns + 3
+
+
 def test_closing_finishes_all() -> None:
     """Also the conversations of traces that were still to be scored."""
     clocked = Clocked()

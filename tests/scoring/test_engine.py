@@ -319,13 +319,13 @@ def test_work_stops_in_time_and_goes_on_where_it_was() -> None:
     engine.take([trace_of(number) for number in (3, 1, 2)], [1, 1, 1])
     assert [] == kept.reports
     scored = []
-    while not engine.work(until=0.0):  # it is late: a step at a time, in which a trace is closed, begun or reported
+    while not engine.work(until=0.0):  # it is late: one step, such as reading a span, at a time
         counts = engine.counts()
         assert counts.received == counts.in_closed + counts.live
         assert all(engine.is_open(bytes([0] * 15 + [number])) for number in {1, 2, 3} - set(numbers(kept.reports)))
         scored.append(numbers(kept.reports))
 
-    assert [[], [], [3], [3], [3], [3, 1], [3, 1], [3, 1], [3, 1, 2]] == scored
+    assert [[]] * 3 + [[3]] * 4 + [[3, 1]] * 4 + [[3, 1, 2]] == scored
     assert (3, 0, 0) == (engine.counts().in_closed, engine.counts().live, engine.queue.backlog)
     assert not any(engine.is_open(bytes([0] * 15 + [number])) for number in (1, 2, 3))
 

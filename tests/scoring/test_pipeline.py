@@ -270,3 +270,12 @@ def test_metrics_that_are_not_recorded() -> None:
     assert set(both) <= measured("")
     for left_out in ([both[0]], [both[1]], both):
         assert set(left_out) == measured("") - measured(f"metrics: {{disabled: {left_out}}}")
+
+
+def test_reading_a_span_is_a_step() -> None:
+    """Other work can be done after each span of a trace and after each evaluation, however long they take."""
+    pipeline = Pipeline([entry(PASS, "a"), entry(PASS, "b")], DialectReader([EveryToolSpan()]))
+    spans = tuple(CALLS[0]._replace(span_id=number.to_bytes(8, "big")) for number in range(1, 51))
+    steps = pipeline.begin(Trace(trace_id=TRACE_ID, spans=spans, close_reason=CloseReason.ROOT_ENDED))
+
+    assert len(spans) + 2 == sum(1 for _ in steps)

@@ -352,6 +352,49 @@ def test_damage_costs_the_record_and_is_counted() -> None:
         assert ([(1,), (3,)], 1) == (found.restored, found.storage.lost)
 
 
+def test_damage_in_other_files_is_counted() -> None:
+    """Ids of closed traces, turns and notes of conversations: each damaged place counts as one lost record at least."""
+    disk = MemoryDisk()
+    with kept(disk) as before:
+        before.put(1)
+        before.close(1)
+        before.storage.turns.add(b"turn" * 20, tuple, 0)
+        before.storage.turns.finish(bytes(16), [trace_id(1)])
+        killed = [disk.after_kill() for _ in range(3)]
+    for ending, damaged in zip((".closed", ".turns", ".finished"), killed, strict=True):
+        (name,) = names(damaged, ending)
+        damaged.flip(name, damaged.size(name) - 1)
+        with kept(damaged) as found:
+            read = [*found.storage.earlier.turns(), *found.storage.earlier.finished_conversations()]
+            assert (1, 2 if ending == ".closed" else 1) == (found.storage.lost, len(read))
+
+
+def test_a_file_that_cannot_be_opened_is_counted() -> None:
+    """It is left alone, as its owner may mend it, and counts as a record."""
+    disk = MemoryDisk()
+    disk.write("0000000000000001.closed", file_header(FileHeader(1)))
+
+    def fault(name: str, _call: int) -> None:
+        if name == "read":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    with kept(FailingDisk(disk, fault)) as found:
+        assert 1 == found.storage.lost
+    assert "0000000000000001.closed" in disk.names()
+
+
+def test_damage_that_is_found_while_a_file_is_written_anew_is_counted() -> None:
+    """The request is in no file any more."""
+    disk = MemoryDisk()
+    with kept(disk, IMPATIENT) as storing:
+        for number in range(1, 200):
+            storing.put(number)
+        storing.close(*range(3, 200))
+        name = names(disk, ".requests")[0]
+        disk.flip(name, FILE_HEADER_SIZE + 60)
+        assert (True, 1) == (storing.compact(), storing.storage.lost)
+
+
 @pytest.mark.parametrize("left", [0, 10_000])
 def test_a_segment_that_was_cut_at_the_front_costs_what_is_not_there(left: int) -> None:
     """Requests that are lost and those that are found are all that were kept, also where a whole segment is lost."""
@@ -449,7 +492,7 @@ def test_a_file_of_the_log_that_is_none_is_refused(tmp_path: Path, kind: str, en
 
 @pytest.mark.parametrize("what", ["directory", "files"])
 def test_what_somebody_removed_is_counted_and_the_next_is_kept(tmp_path: Path, what: str) -> None:
-    """Nothing is acknowledged that is not in a file with a name; requests that were needed count as lost."""
+    """Nothing is acknowledged that is not in a file with a name; what was needed counts as lost."""
     states = tmp_path / "states"
     directory = Directory(states)
     with kept(directory) as storing:
@@ -462,10 +505,10 @@ def test_what_somebody_removed_is_counted_and_the_next_is_kept(tmp_path: Path, w
         size = storing.storage.size
         assert (False, True) == (storing.put(4), bool(storing.storage.trouble))
         storing.storage.look_after()
-        assert ("", 2, True) == (storing.storage.trouble, storing.storage.lost, storing.storage.size < size)
+        assert ("", 3, True) == (storing.storage.trouble, storing.storage.lost, storing.storage.size < size)
         assert (True, 0) == (storing.put_safely(5), storing.storage.refused["full"])
         storing.storage.look_after()
-        assert 2 == storing.storage.lost
+        assert 3 == storing.storage.lost
     directory.unlock()
     directory = Directory(states)
     with kept(directory) as found:

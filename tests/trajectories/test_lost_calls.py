@@ -11,6 +11,7 @@ from corpora import NAMES, recorded
 from dialects.spans import built_in_reader, read, span
 from spanscore.model import Span, Unit
 from spanscore.trajectories.lost_calls import RUN_THEIR_TOOLS
+from spanscore.trajectories.readings import Readings
 from spanscore.trajectories.tree import SpanTree
 from traces import BERN, PARIS, agent, asked, having, model, tool
 
@@ -130,7 +131,9 @@ def test_a_framework_that_records_each_execution() -> None:
 
 def test_scopes_that_record_each_execution() -> None:
     """They are known by recordings: of each there are agents and their tools."""
-    trees = [SpanTree(tuple(spans), built_in_reader()) for name in NAMES for spans in recorded(name).values()]
+    trees = [
+        SpanTree(Readings.of(tuple(spans), built_in_reader())) for name in NAMES for spans in recorded(name).values()
+    ]
     recording = {tree.spans[index].scope for tree in trees if tree.agents for index in tree.calls}
 
     assert recording >= RUN_THEIR_TOOLS

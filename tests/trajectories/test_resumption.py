@@ -12,8 +12,9 @@ from corpora import NAMES, recorded
 from dialects.spans import TRACE_ID, built_in_reader
 from spanscore.model import NOT_RECORDED, CloseReason, Span, StatusCode, Trace, Trajectory, Unit
 from spanscore.trajectories.reader import DialectReader
+from spanscore.trajectories.readings import NONE, Readings
 from spanscore.trajectories.trajectory import trajectories
-from spanscore.trajectories.tree import NONE, SpanTree
+from spanscore.trajectories.tree import SpanTree
 from traces import agent, asked, having, lasting, model, tool
 
 ORDER: Final = {"order_id": "A-1"}
@@ -342,7 +343,7 @@ def test_without_its_messages_an_agent_that_is_called_begins_unseen() -> None:
 
 def _cuts(spans: tuple[Span, ...], reader: DialectReader, run: Trajectory) -> Iterator[list[Span]]:
     """Yield the rest of a trace from each execution on before which a model, and after which another one was asked."""
-    tree = SpanTree(spans, reader)
+    tree = SpanTree(Readings.of(spans, reader))
     below = tree.nearest(tree.calls)
     models = [index for index in tree.models if below[index] == NONE]
     made = {call.span_id for call in run.calls}

@@ -34,6 +34,9 @@ _GZIP_MAGIC: Final = b"\x1f\x8b"
 _GZIP: Final = 16  # of zlib: with the head of gzip
 _RESULT_BEGINS: Final = b'{"trace_id":'
 _PROBLEMS: Final = 20
+_LONGEST_LINE: Final = 64 * 2**20
+"""In bytes: a thousand times as long as results are."""
+_HEAD: Final = 1_024
 _FASTEST: Final = 1
 
 
@@ -167,7 +170,7 @@ def stdin_has_results() -> bool:
     head = sys.stdin.buffer.peek()
     if head.startswith(_GZIP_MAGIC):
         with suppress(zlib.error):
-            head = zlib.decompressobj(zlib.MAX_WBITS | _GZIP).decompress(head)
+            head = zlib.decompressobj(zlib.MAX_WBITS | _GZIP).decompress(head, _HEAD)
     return head.lstrip().startswith(_RESULT_BEGINS)
 
 
@@ -180,7 +183,11 @@ def lines_of(path: str) -> Iterator[bytes]:
     try:
         with sys.stdin.buffer if path == STDIN else Path(path).open("rb") as file:
             is_gzip = isinstance(file, BufferedReader) and file.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
-            yield from gzip.GzipFile(fileobj=file) if is_gzip else file
+            content = gzip.GzipFile(fileobj=file) if is_gzip else file
+            while line := content.readline(_LONGEST_LINE + 1):
+                if len(line) > _LONGEST_LINE:
+                    raise InputError(cannot_be_read(path, f"a line is longer than {_LONGEST_LINE:,} bytes"))
+                yield line
     except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise InputError(cannot_be_read(path, why)) from error

@@ -8,6 +8,7 @@ import sys
 import textwrap
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 from itertools import chain, product
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -43,6 +44,8 @@ _HOW: Final = (
 _PLAIN_WIDTH: Final = 160
 _UNBOUNDED: Final = 10_000
 _NAMES_SHOWN: Final = 5
+_LONGEST_LINE: Final = 2**20
+"""In characters: the reader of CSV refuses a shorter value."""
 _LINES_SHOWN: Final = 20
 _LINE_WIDTH: Final = 1_000
 _VERDICT: Final = "verdict"
@@ -151,7 +154,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _read(path: Path) -> list[Label]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            return list(csv_labels(file, str(path)))
+            return list(csv_labels(iter(partial(file.readline, _LONGEST_LINE), ""), str(path)))
     except OSError as error:
         raise InputError(cannot_be_read(path, error.strerror)) from error
 

@@ -13,7 +13,8 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from spanscore.compare._number_keys import DISTINCT, NUMBERS, number_key, secret_key
+from spanscore.compare._number_keys import DISTINCT, NUMBERS, number_key
+from spanscore.compare._structure_keys import structure_key
 from spanscore.compare.effort import Effort
 from spanscore.model import NOT_RECORDED, Recorded
 
@@ -24,18 +25,14 @@ _Symbol = TypeVar("_Symbol", bound=Hashable)
 
 _BLOCK: Final = 128
 _DEEP: Final = 32
-"""Below this many levels a key is one flat tuple: hashing and comparing nested ones would exhaust the stack."""
+"""Levels of a value that `==` may compare: more could exhaust the stack."""
 
 
 class _Token(enum.Enum):
-    """Marks for values that Python would confuse: booleans with numbers, and structure with values in a flat key."""
+    """Marks for booleans, which Python would confuse with numbers."""
 
     TRUE = enum.auto()
     FALSE = enum.auto()
-    LIST = enum.auto()
-    OBJECT = enum.auto()
-    END = enum.auto()
-    OTHER = enum.auto()
 
 
 _PLAIN: Final = frozenset({str, type(None)})
@@ -51,7 +48,9 @@ def json_key(value: Recorded) -> Hashable:
         return number_key(value)  # type: ignore[arg-type]  # a number
     if kind is dict and _are_own_keys(value.values()):  # type: ignore[union-attr]  # a dict
         return frozenset(value.items())  # type: ignore[union-attr]
-    return _key(value, _DEEP)
+    if kind is dict:
+        return frozenset([(name, _key(item)) for name, item in value.items()])  # type: ignore[union-attr]
+    return _key(value)
 
 
 def json_equal(left: Recorded, right: Recorded) -> bool:
@@ -169,20 +168,13 @@ def containing(
     }
 
 
-def _key(value: Any, levels: int) -> Hashable:
+def _key(value: Any) -> Hashable:
     if value is True or value is False:
         return _Token.TRUE if value else _Token.FALSE
     kind = type(value)
     if kind in _PLAIN or value is NOT_RECORDED or kind in NUMBERS:
         return number_key(value) if kind in NUMBERS else value  # hashable, as above
-    if not levels:
-        return _flat_key(value)
-    if kind is dict:
-        return frozenset([(name, _key(item, levels - 1)) for name, item in value.items()])
-    if kind is list:
-        return tuple([_item_key(item, levels - 1) for item in value])
-    # What is not JSON, but a caller in Python may pass, is equal when type and text are.
-    return (_Token.OTHER, kind, repr(value))
+    return structure_key(value)
 
 
 def _are_own_keys(values: Iterable[Any]) -> bool:
@@ -191,30 +183,6 @@ def _are_own_keys(values: Iterable[Any]) -> bool:
         if kind not in _PLAIN and (kind not in NUMBERS or not -DISTINCT < value < DISTINCT):
             return False
     return True
-
-
-def _item_key(value: Any, levels: int) -> Hashable:
-    """Return the key of a list's item: else a sender could compute a list's hash from the numbers in it."""
-    return secret_key(value) if type(value) in NUMBERS else _key(value, levels)
-
-
-def _flat_key(value: Any) -> Hashable:
-    tokens: list[Hashable] = []
-    pending = [value]
-    while pending:
-        current = pending.pop()
-        if type(current) is dict:
-            tokens.append(_Token.OBJECT)
-            pending.append(_Token.END)
-            for name in sorted(current, key=str):
-                pending += (current[name], name)
-        elif type(current) is list:
-            tokens.append(_Token.LIST)
-            pending.append(_Token.END)
-            pending += reversed(current)
-        else:
-            tokens.append(current if isinstance(current, _Token) else _item_key(current, 1))
-    return tuple(tokens)
 
 
 def _fits(one: Hashable, other: Hashable, fitting: Mapping[Hashable, frozenset[Hashable]] | None) -> bool:

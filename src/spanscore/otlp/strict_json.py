@@ -103,8 +103,10 @@ def _parsed(source: str) -> Any:
         raise MalformedRequest(f"not valid JSON: {error.msg} (column {error.colno})", line=error.lineno) from error
     except RecursionError as error:
         raise too_deep() from error
-    except ValueError as error:  # a number of more digits than Python converts
-        raise MalformedRequest(f"not valid JSON: {error}") from error
+    except ValueError as error:  # a constant that is no JSON, or a number of more digits than Python converts
+        has_digits = str(error).startswith("Exceeds the limit")
+        told = f"an integer has more than {sys.get_int_max_str_digits()} digits" if has_digits else error
+        raise MalformedRequest(f"not valid JSON: {told}") from error
     is_bounded = _PARSER_KEEPS_TO_RECURSION_LIMIT and sys.getrecursionlimit() <= _NESTING  # a host may have raised it
     if not is_bounded and _nests_too_deeply(document):
         raise too_deep()

@@ -16,6 +16,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span, Status
 
+from spanscore.recordings import _foreign_shapes as shapes
+from spanscore.recordings._foreign_shapes import check, malformed
 from spanscore.recordings._foreign_spans import (
     KIND,
     SERVICE,
@@ -65,6 +67,7 @@ class _JaegerSpan(NamedTuple):
 
 
 def _jaeger_spans(document: Document) -> Iterator[_JaegerSpan]:
+    check(document, shapes.JAEGER)
     for trace in document["data"]:
         resources: dict[str, Resource | Exception] = {}
         for span in trace["spans"]:
@@ -73,6 +76,7 @@ def _jaeger_spans(document: Document) -> Iterator[_JaegerSpan]:
 
 def _jaeger_span(raw: _JaegerSpan, whole: Whole) -> ForeignSpan:
     span = raw.span
+    check(span, shapes.JAEGER_SPAN)
     tags = {tag["key"]: tag.get("value") for tag in span.get("tags") or ()}
     of_trace = whole(span["traceID"])
     references = span.get("references") or ()
@@ -100,10 +104,12 @@ def _jaeger_span(raw: _JaegerSpan, whole: Whole) -> ForeignSpan:
 def _jaeger_resource(raw: _JaegerSpan) -> Resource:
     if own := raw.span.get("process"):
         return _of_process(own)
-    name = raw.span.get("processID", "")
+    name = raw.span.get("processID") or ""
     if name not in raw.resources:
         try:
-            raw.resources[name] = _of_process(raw.processes.get(name, {}))
+            process = raw.processes.get(name) or {}
+            check(process, shapes.JAEGER_PROCESS, "its process")
+            raw.resources[name] = _of_process(process)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with it
             raw.resources[name] = error
     made = raw.resources[name]
@@ -118,6 +124,7 @@ def _of_process(process: Document) -> Resource:
 
 
 def _zipkin_span(document: Document, whole: Whole) -> ForeignSpan:
+    check(document, shapes.ZIPKIN_SPAN)
     tags = dict(document.get("tags") or {})
     if document.get("kind"):
         tags.setdefault(KIND, str(document["kind"]).lower())
@@ -156,6 +163,7 @@ def whole_ids(ids: Iterable[Any]) -> Whole:
 
 
 def _sdk_span(document: Document, _whole: Whole) -> ForeignSpan:
+    check(document, shapes.SDK_SPAN)
     context = document["context"]
     status = document.get("status") or {}
     made = tagged_span(
@@ -164,8 +172,10 @@ def _sdk_span(document: Document, _whole: Whole) -> ForeignSpan:
         (nanoseconds(document.get("start_time")), nanoseconds(document.get("end_time"))),
         document.get("attributes") or {},
     )
-    made.kind = Span.SpanKind.Value(f"SPAN_KIND_{str(document.get('kind', 'INTERNAL')).rpartition('.')[2]}")
-    made.status.code = Status.StatusCode.Value(f"STATUS_CODE_{status.get('status_code', 'UNSET')}")
+    kind = (document.get("kind") or "INTERNAL").rpartition(".")[2]
+    code = status.get("status_code") or "UNSET"
+    made.kind = shapes.one_of("kind", dict(Span.SpanKind.items()), kind, "SPAN_KIND_")
+    made.status.code = shapes.one_of("status_code", dict(Status.StatusCode.items()), code, "STATUS_CODE_")
     made.status.message = status.get("description") or ""
     for event in document.get("events") or ():
         made.events.add(
@@ -189,9 +199,20 @@ def _phoenix_span(span: Document, whole: Whole) -> ForeignSpan:
     kind = str(span.get("span_kind") or _NO_KIND).upper()
     of_kind = {} if kind == _NO_KIND else {_OPENINFERENCE_KIND: kind}
     status = {"status_code": str(span.get("status_code") or "UNSET").upper(), "description": span.get("status_message")}
-    written = span.get("attributes") or {}
-    attributes = dict(_flat(json.loads(written) if isinstance(written, str) else written))
+    attributes = dict(_flat(_phoenix_attributes(span.get("attributes") or {})))
     return _sdk_span({**span, "attributes": of_kind | attributes, "status": status}, whole)
+
+
+def _phoenix_attributes(written: Any) -> Any:
+    found = written
+    if isinstance(written, str):
+        try:
+            found = json.loads(written)
+        except ValueError:
+            found = None
+    if not isinstance(found, dict):
+        raise malformed("attributes must be an object, or a string with the JSON of one")
+    return found
 
 
 def _flat(nested: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -210,6 +231,7 @@ def _phoenix_otlp(document: Document) -> Iterable[ResourceSpans]:
 
 
 def _tempo(document: Document) -> Iterable[ResourceSpans]:
+    check(document, shapes.TEMPO)
     return _protobuf({"resourceSpans": [_renamed(batch) for batch in document["batches"]]})
 
 
@@ -220,8 +242,13 @@ def _requests(document: Document) -> Iterable[ResourceSpans]:
 
 def _protobuf(document: Document) -> Iterable[ResourceSpans]:
     """Read protobuf's JSON: ids are base64, or hexadecimal as in OTLP; enumerations are names or numbers."""
-    read = ParseDict(_with_base64_ids(document), ExportTraceServiceRequest(), ignore_unknown_fields=True)
-    return read.resource_spans
+    request = ExportTraceServiceRequest()
+    try:
+        return ParseDict(_with_base64_ids(document), request, ignore_unknown_fields=True).resource_spans
+    except RecursionError:
+        raise
+    except Exception as error:  # its messages are for programmers in Python
+        raise malformed(shapes.told_by_protobuf(error, ExportTraceServiceRequest)) from error
 
 
 _TRACE_IDS: Final = frozenset({"traceId", "trace_id"})

@@ -11,8 +11,8 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span, Status
 
-from spanscore.messages.printable import printable
 from spanscore.otlp.findings import Refusal, SpanRefused
+from spanscore.recordings._foreign_shapes import shown
 
 SERVICE: Final = "service.name"
 KIND: Final = "span.kind"
@@ -22,7 +22,6 @@ _STATUS: Final = "otel.status_code"
 _DESCRIPTION: Final = "otel.status_description"
 _ERROR: Final = "error"
 _HEX: Final = re.compile("(?:0x)?([0-9a-fA-F]+)")
-_SHOWN: Final = 40
 _MICRO: Final = 1_000
 _END_OF_TIME: Final = 2**64
 _OWN: Final = frozenset({*_SCOPE, _STATUS, _DESCRIPTION, KIND})
@@ -143,8 +142,7 @@ def nanoseconds_of(microseconds: Any) -> int:
 
 
 def _no_time(value: Any, how: str) -> SpanRefused:
-    shown = repr(value) if isinstance(value, (str, int, float)) else type(value).__name__
-    return SpanRefused(Refusal.INVALID_TIME, f"a time must be {how}, not {printable(shown, _SHOWN)}")
+    return SpanRefused(Refusal.INVALID_TIME, f"a time must be {how}, not {shown(value)}")
 
 
 def hex_digits(text: Any, size: int) -> str | None:
@@ -156,7 +154,7 @@ def hex_digits(text: Any, size: int) -> str | None:
 def _id(text: Any, size: int, refusal: Refusal) -> bytes:
     digits = hex_digits(text, size)
     if digits is None:
-        message = f"an id must have at most {2 * size} hexadecimal digits, not {text!r:.{_SHOWN}}"
+        message = f"an id must have at most {2 * size} hexadecimal digits, not {shown(text)}"
         raise SpanRefused(refusal, message)
     return bytes.fromhex(digits)
 

@@ -27,6 +27,8 @@ from spanscore.recordings._recorded import (
 
 _WHOLE_FILE: Final = 0
 _TRACE_ID_LENGTH: Final = 16
+_MOST_EMPTY: Final = 10_000
+"""Requests without content, one after the other. A file system may leave a file full of zeros after a loss of power."""
 
 
 def protobuf_documents(
@@ -86,7 +88,8 @@ def _requests(content: Content, max_request_size: int) -> Iterator[tuple[int, in
     too_large = MalformedRequest(
         f"the request is larger than {max_request_size:,} bytes; the rest of the file is not read"
     )
-    number = end = 0
+    zeros = MalformedRequest(f"{_MOST_EMPTY:,} empty requests in a row, as of zeros; the rest of the file is not read")
+    number = end = empty = 0
     try:
         if content.peek(1).startswith(REQUEST_TAG):
             body = content.read(max_request_size + 1)
@@ -102,6 +105,10 @@ def _requests(content: Content, max_request_size: int) -> Iterator[tuple[int, in
             end += len(prefix) + len(body)
             if len(prefix) < LENGTH_PREFIX or len(body) < length:
                 yield number, end, MalformedRequest("the request is cut off at the end of the file")
+                return
+            empty = 0 if body else empty + 1
+            if empty > _MOST_EMPTY:
+                yield number, end, zeros
                 return
             yield number, end, body
     except READ_ERRORS as error:

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Final
 
 from spanscore.errors import InputError
 from spanscore.messages.plural import plural
-from spanscore.messages.printable import printable
+from spanscore.messages.printable import cannot_be_read, printable
 from spanscore.otlp.encoding import Logs
 from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest, Refusal, Unread
 from spanscore.recordings._passes import ReadProgress, TraceEnds
@@ -36,6 +36,8 @@ from spanscore.recordings.span_batches import SortedSpans, SpanBatch
 
 MAX_REQUEST_SIZE: Final = 256 * 1024 * 1024
 """Four times what receivers accept: one document in memory, decompressed."""
+MAX_COPY_SIZE: Final = 16 * 2**30
+"""The most bytes of standard input or of a pipe, which are copied; and no more than half of the free space."""
 PROBLEMS_KEPT: Final = 1_000
 """A wrong file has a problem in every line; the rest is only counted."""
 KEPT_OF_EACH: Final = 3
@@ -44,6 +46,7 @@ KEPT_OF_EACH: Final = 3
 _WHOLE_FILE: Final = 0
 _NAMES_SHOWN: Final = 3
 _NAME_WIDTH: Final = 200
+_COPIED_AT_ONCE: Final = 2**20
 
 
 class Recording:
@@ -64,19 +67,21 @@ class Recording:
         stdin: what `-` stands for.
         progress: called with the bytes read so far and those to read in all; both passes count.
         max_request_size: the largest document to read, in bytes.
+        max_copy_size: the most bytes to read of what can be read only once.
         log_names: the prefixes of the names of log records that are read; the others are counted.
 
     Raises:
         InputError: there is no such file, or nothing to read in a directory.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the limits of a reading
         self,
         paths: Iterable[str | os.PathLike[str]],
         *,
         stdin: BinaryIO | None = None,
         progress: Callable[[int, int], None] | None = None,
         max_request_size: int = MAX_REQUEST_SIZE,
+        max_copy_size: int = MAX_COPY_SIZE,
         log_names: Sequence[str] = (),
     ) -> None:
         self._sources = [source for path in paths for source in sources(os.fspath(path))]
@@ -85,6 +90,7 @@ class Recording:
         self._stdin = stdin
         self._progress = progress
         self._max_request_size = max_request_size
+        self._max_copy_size = max_copy_size
         self._log_names = log_names
         self._forget()
 
@@ -171,18 +177,35 @@ class Recording:
         return readable
 
     def _spooled(self, source: Source, stack: ExitStack) -> Source:
-        """Copy what can be read only once, such as standard input and pipes, to a temporary file."""
+        """Copy what can be read only once, such as standard input and pipes, to a temporary file.
+
+        Raises:
+            InputError: it is too large, or cannot be copied.
+        """
         if source.name != STDIN and source.path.is_file():
             return source
         # In a directory, as Windows cannot open a temporary file once more.
         copy = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="spanscore-"))) / "recording"
         with copy.open("wb") as spool:
             if source.name == STDIN:
-                shutil.copyfileobj(self._stdin or sys.stdin.buffer, spool)
+                self._copy(source.name, self._stdin or sys.stdin.buffer, spool)
             else:
                 with open_file(source.path) as pipe:
-                    shutil.copyfileobj(pipe, spool)
+                    self._copy(source.name, pipe, spool)
         return source._replace(path=copy)
+
+    def _copy(self, name: str, pipe: BinaryIO, spool: BinaryIO) -> None:
+        folder = tempfile.gettempdir()
+        try:
+            most = left = min(self._max_copy_size, shutil.disk_usage(folder).free // 2)
+            while part := pipe.read(min(_COPIED_AT_ONCE, left + 1)):
+                left -= len(part)
+                if left < 0:
+                    why = f"it has more than the {most:,} bytes that may be copied to {folder}: save it as a file first"
+                    raise InputError(cannot_be_read(name, why))
+                spool.write(part)
+        except OSError as error:
+            raise InputError(cannot_be_read(name, f"copying it to {folder}: {error.strerror}")) from error
 
     def _arrow_stream(self, stack: ExitStack) -> BinaryIO | None:
         """Return the only source if it is a stream of Arrow, which may be larger than the disk: it is read once."""

@@ -21,7 +21,6 @@ from spanscore.recordings import _foreign_formats as formats
 from spanscore.recordings._foreign_formats import Format
 from spanscore.recordings._foreign_spans import ForeignSpan, hex_digits
 
-_WHAT_SHOWN: Final = 200
 _TRACE_ID_SIZE: Final = 16
 
 _NOT_READ: Final[Mapping[str, Sequence[frozenset[str]]]] = {
@@ -155,11 +154,11 @@ def _encoded(spans: ResourceSpans) -> bytes:
 
 
 def _told(error: Exception) -> str:
-    if isinstance(error, KeyError):
-        return f"there is no {error}"[:_WHAT_SHOWN]
+    if isinstance(error, SpanRefused):
+        return str(error)
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
-    return f"{type(error).__name__}: {error}"[:_WHAT_SHOWN]
+    return "a value in it is of a type or a size that is not allowed there"
 
 
 def _format_unless_named(document: Mapping[str, Any]) -> Format | None:

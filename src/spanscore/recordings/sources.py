@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -74,4 +75,17 @@ def why_unreadable(path: str, *, may_be_pipe: bool = False) -> str | None:
         return None
     if not may_be_pipe:
         return "it is no regular file"
+    if _is_device(path):
+        return "it is a device; a recording is a file, a directory or a pipe"
     return None if os.access(path, os.R_OK) else os.strerror(errno.EACCES)
+
+
+def _is_device(path: str) -> bool:
+    """Return whether a path is a device that may have no end: neither a terminal nor the one that is always empty."""
+    mode = Path(path).stat().st_mode
+    if stat.S_ISBLK(mode):
+        return True
+    if not stat.S_ISCHR(mode) or Path(path).samefile(os.devnull):
+        return False
+    with Path(path).open("rb") as device:
+        return not device.isatty()

@@ -13,6 +13,7 @@ from spanscore.config import Config
 from spanscore.config import parts as wiring
 from spanscore.errors import ConfigError
 from spanscore.model import FinishReason, Report, Span, Trace, Trajectory
+from spanscore.otlp.slices import at_once
 from spanscore.recordings.span_batches import SpanBatch
 from spanscore.scoring.conversations.held_conversation import ConversationRevision
 from spanscore.scoring.pipeline import Pipeline
@@ -185,7 +186,7 @@ class RecordedConversations:
 
     def _scored(self, revisions: Iterable[ConversationRevision]) -> Iterator[Report]:
         for revision in revisions:
-            scoring = self._pipeline.begin_conversation(revision)
+            scoring = at_once(self._pipeline.begin_conversation(revision))
             while not scoring.is_done:
                 scoring.wait(None)
             yield from scoring.reports()

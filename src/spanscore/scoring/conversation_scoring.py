@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -11,6 +11,7 @@ from spanscore.contracts.instruments.tallies import Tallies
 from spanscore.messages.faults import Faults
 from spanscore.messages.printable import printable
 from spanscore.model import FinishReason, Report, Trace
+from spanscore.otlp.slices import Steps
 from spanscore.scoring.conversations.held import Conversations
 from spanscore.scoring.conversations.held_conversation import ConversationRevision
 from spanscore.scoring.emission import Emission
@@ -56,21 +57,17 @@ class ConversationScoring:
             self._faults.contain(error, "a trace could not be taken as a turn of its conversation")
             return ()
 
-    def begun(
-        self, revisions: Iterable[ConversationRevision], pipeline: Pipeline
-    ) -> Iterator[tuple[Scoring, ConversationRevision]]:
-        """Begin to score conversations."""
-        for revision in revisions:
-            if revision.finished in _BY_LIMIT:
-                self._tell_long(revision)
-            try:
-                scoring = pipeline.begin_conversation(revision)
-            except BaseException as error:  # noqa: BLE001 - as above
-                self._faults.contain(error, "a conversation could not be scored")
-                self._tallies.evaluation_errors["", type(error).__name__] += 1
-                self._held.told(revision.conversation)
-            else:
-                yield scoring, revision
+    def begin(self, revision: ConversationRevision, pipeline: Pipeline) -> Steps[Scoring]:
+        """Begin to score a conversation. Call `failed` if that raises."""
+        if revision.finished in _BY_LIMIT:
+            self._tell_long(revision)
+        return pipeline.begin_conversation(revision)
+
+    def failed(self, revision: ConversationRevision, error: BaseException) -> None:
+        """Note that a conversation cannot be scored."""
+        self._faults.contain(error, "a conversation could not be scored")
+        self._tallies.evaluation_errors["", type(error).__name__] += 1
+        self._held.told(revision.conversation)
 
     def emit(self, scoring: Scoring, revision: ConversationRevision) -> None:
         """Emit the report of a finished conversation; of an open one its new failures, if there are any."""

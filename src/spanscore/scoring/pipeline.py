@@ -28,6 +28,7 @@ from spanscore.scoring.known_outcomes import known_of_conversation, known_of_run
 from spanscore.scoring.masked_reports import masked_report
 from spanscore.trajectories.masks import Masks
 from spanscore.trajectories.reader import DialectReader
+from spanscore.trajectories.readings import Readings
 from spanscore.trajectories.trajectory import DialectFailedError, lacks_content, trajectories
 
 _Evaluating: TypeAlias = tuple[EvaluatorEntry, Answer]
@@ -181,10 +182,14 @@ class Pipeline:
     def begin(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> Steps[Scoring]:
         """Run the evaluators that run here, and start the others; on all trajectories, or only the wanted ones.
 
-        Reading is one step, and each evaluation.
+        Reading a span is one step, and so is each evaluation.
         """
         found: list[tuple[Trajectory, list[_Evaluating]]] = []
-        for trajectory in trajectories(trace, self.reader, self.unit, model_calls=self._needs_model_calls):
+        readings = Readings(trace.spans, self.reader)
+        yield from readings.read()
+        for trajectory in trajectories(
+            trace, self.reader, self.unit, model_calls=self._needs_model_calls, readings=readings
+        ):
             if wanted is not None and not wanted(trajectory):
                 continue
             evaluating: list[_Evaluating] = []
@@ -208,16 +213,27 @@ class Pipeline:
         start_ns = run.start_ns if run.start_ns is not None else min(span.start_ns for span in trace.spans)
         return Turn(run, start_ns, trace.close_reason)
 
-    def begin_conversation(self, revision: ConversationRevision) -> Scoring:
-        """Run the evaluators over conversations on one, and start those that run elsewhere."""
+    def begin_conversation(self, revision: ConversationRevision) -> Steps[Scoring]:
+        """Run the evaluators over conversations on one, and start those that run elsewhere.
+
+        Decoding a turn is one step, and so is each evaluation.
+        """
         held = revision.conversation
-        joined = joined_turns(map(decoded_turn, revision.turns), continued=held.continued)
+        turns = []
+        for content in revision.turns:
+            turns.append(decoded_turn(content))
+            yield
+        joined = joined_turns(turns, continued=held.continued)
         run = joined.trajectory
         last = Trace(trace_id=run.trace_id, spans=(), close_reason=joined.close_reason, revision=revision.number)
-        entries = [each for each in self.over_conversations if each.applies_to(run, held.key)]
+        evaluating: list[_Evaluating] = []
+        for each in self.over_conversations:
+            if each.applies_to(run, held.key):
+                yield
+                evaluating.append((each, with_doubts(run, partial(self._evaluated, each))))
         return Scoring(
             last,
-            [(run, [(each, with_doubts(run, partial(self._evaluated, each))) for each in entries])],
+            [(run, evaluating)],
             tool_content=self.tool_content,
             unmeasured=self.unmeasured,
             masks=self.masks,

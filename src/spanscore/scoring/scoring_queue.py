@@ -31,6 +31,11 @@ class _Beginning(NamedTuple):
     steps: Steps[Scoring]
 
 
+class _Conversation(NamedTuple):
+    revision: ConversationRevision
+    steps: Steps[Scoring]
+
+
 class _UnderWay(NamedTuple):
     scoring: Scoring
     began: float
@@ -88,12 +93,14 @@ class ScoringQueue:
         self._closed: Final[deque[Trace]] = deque()
         self._beginning: _Beginning | None = None
         """The trace whose evaluations are being begun."""
+        self._conversations: Final[deque[_Conversation]] = deque()
+        """The conversations whose evaluations are to be begun, the first of them perhaps in part."""
         self._under_way: Final[deque[_UnderWay]] = deque()
 
     @property
     def is_done(self) -> bool:
         """Whether no evaluation is under way."""
-        return not self._under_way
+        return not self._under_way and not self._conversations
 
     def not_begun(self) -> list[bytes]:
         """Return the closed traces that are not scored yet."""
@@ -114,15 +121,17 @@ class ScoringQueue:
         self._note_given_up()
 
     def put_conversations(self, revisions: Iterable[ConversationRevision]) -> None:
-        """Begin to score conversations."""
+        """Take in conversations to score, before further traces."""
         if self._talks is not None:
-            for scoring, revision in self._talks.begun(revisions, self.pipeline):
-                self._begin(_UnderWay(scoring, self._clock(), revision))
+            for revision in revisions:
+                self._conversations.append(_Conversation(revision, self._talks.begin(revision, self.pipeline)))
 
     def step(self) -> bool:
         """Emit the reports of a trace, or do the next step of scoring one; False if there is nothing to do."""
         if self._under_way and self._under_way[0].scoring.is_done:
             self._emit_next()
+        elif self._conversations:
+            self._begin_conversation()
         elif self._is_left:
             self._begin_next()
         else:
@@ -148,10 +157,15 @@ class ScoringQueue:
         return tuple(reports)
 
     def settle(self) -> tuple[Report, ...]:
-        """Emit the reports whose evaluations are all answered, up to the first that is not."""
+        """Emit the reports whose evaluations are all answered, up to the first that is not.
+
+        Conversations that wait are begun.
+        """
         reports: list[Report] = []
+        self._begin_conversations()
         while self._under_way and self._under_way[0].scoring.is_done:
             reports += self._emit_next()
+            self._begin_conversations()
         return tuple(reports)
 
     def settle_all(self, timeout_s: float) -> tuple[Report, ...]:
@@ -164,8 +178,10 @@ class ScoringQueue:
 
     def emit_all(self) -> None:
         """Emit the reports of all evaluations under way; those without an answer have failed."""
+        self._begin_conversations()
         while self._under_way:
             self._emit_next()
+            self._begin_conversations()
 
     def _note_given_up(self) -> None:
         while self._table.past.given_up:
@@ -193,13 +209,7 @@ class ScoringQueue:
             next(steps)
         except StopIteration as done:
             self._beginning = None
-            scoring: Scoring = done.value
-            if scoring.is_paused:
-                self._table.past.hold(trace.trace_id, trace.revision)
-                self._note_given_up()
-                if self._table.past.is_paused(trace.trace_id):
-                    self._owner.listener.paused(trace.trace_id)
-            self._begin(_UnderWay(scoring, began))
+            self._begun(trace, done.value, began)
         except BaseException as error:  # noqa: BLE001 - a fault in one trace must not cost another
             self._beginning = None
             self._wait_no_more(trace)
@@ -214,6 +224,30 @@ class ScoringQueue:
     def _note_failures(self) -> None:
         if self.pipeline.reader.failures:
             self.unscored.note_failures(self.pipeline.reader)
+
+    def _begin_conversations(self) -> None:
+        while self._conversations:
+            self._begin_conversation()
+
+    def _begin_conversation(self) -> None:
+        revision, steps = self._conversations[0]
+        try:
+            next(steps)
+        except StopIteration as done:
+            self._conversations.popleft()
+            self._begin(_UnderWay(done.value, self._clock(), revision))
+        except BaseException as error:  # noqa: BLE001 - as above
+            self._conversations.popleft()
+            if self._talks is not None:
+                self._talks.failed(revision, error)
+
+    def _begun(self, trace: Trace, scoring: Scoring, began: float) -> None:
+        if scoring.is_paused:
+            self._table.past.hold(trace.trace_id, trace.revision)
+            self._note_given_up()
+            if self._table.past.is_paused(trace.trace_id):
+                self._owner.listener.paused(trace.trace_id)
+        self._begin(_UnderWay(scoring, began))
 
     def _begin(self, under_way: _UnderWay) -> None:
         self._under_way.append(under_way)

@@ -23,6 +23,8 @@ class Compacted(NamedTuple):
     size: int
     places: Mapping[int, int]
     """The new offset of each request, by its old one."""
+    lost: int
+    """The number of damaged requests, which are left out."""
 
 
 def compact(files: Files, name: str, wanted: Mapping[int, Collection[bytes]], narrow: Narrow) -> Compacted:
@@ -41,12 +43,13 @@ def compact(files: Files, name: str, wanted: Mapping[int, Collection[bytes]], na
     with suppress(OSError):
         files.delete(new_name)
     file = files.create(new_name)
-    size = 0
+    size = lost = 0
     places: dict[int, int] = {}
     try:
         for offset, trace_ids in sorted(wanted.items()):
             found = read_record(partial(files.read, name), offset)
             if found is None:
+                lost += 1
                 continue
             run, entry, body = found
             if not size:
@@ -65,4 +68,4 @@ def compact(files: Files, name: str, wanted: Mapping[int, Collection[bytes]], na
         raise
     finally:
         files.close(file)
-    return Compacted(size, places)
+    return Compacted(size, places, lost)

@@ -257,6 +257,7 @@ class Durability:
                 try:
                     conversations.restore_turn(record, time.monotonic())
                 except (ValueError, KeyError, TypeError):
+                    earlier.lost += 1
                     _log.error("storage: a turn of a conversation cannot be read any more")
         if conversations is None:
             self._opened.turns.clear()

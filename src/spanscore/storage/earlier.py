@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 from spanscore.storage.directory import Files
 from spanscore.storage.id_log import IdFile, IdLog
-from spanscore.storage.records import Kind, scan
-from spanscore.storage.recovery import Ages, Found, damaged_in, number_of, read_all, read_closed
+from spanscore.storage.records import Kind, Record, scan
+from spanscore.storage.recovery import Ages, Found, closed_in, damaged_in, number_of, read_all
 from spanscore.storage.request_log import RequestLocation, RequestLog, Segment
 from spanscore.storage.turn_log import TurnLog, count_in
 
@@ -51,8 +51,8 @@ class Earlier:
     """
 
     def __init__(self, files: Files, found: Found, log: RequestLog, closed: IdLog, turns: TurnLog) -> None:
-        self.lost = 0
-        """Requests that were damaged."""
+        self.lost = found.unreadable
+        """Records that were damaged, or cannot be read any more; of a file that cannot be opened, one."""
         self._files: Final = files
         self._found: Final = found
         self._log: Final = log
@@ -67,7 +67,7 @@ class Earlier:
     def closed_traces(self) -> Iterator[ClosedTrace]:
         """Go through the traces that earlier processes closed, from old to new."""
         for name in self._found.closed:
-            file, trace_ids = read_closed(self._files, name)
+            file, trace_ids = closed_in(name, *self._read(name))
             self._log.sequence = max(self._log.sequence, file.last_sequence)
             self._closed.adopt(file)
             for kind, trace_id, sequence in trace_ids:
@@ -94,9 +94,17 @@ class Earlier:
 
     def _bodies(self, name: str, kind: Kind) -> tuple[bytes, Sequence[bytes]]:
         """Return a file of turns or notes, and the turns or notes in it. Damaged records are left out."""
+        content, records = self._read(name)
+        return content, [content[record.start : record.end] for record in records if record.entry.kind == kind]
+
+    def _read(self, name: str) -> tuple[bytes, Sequence[Record]]:
+        """Return a file without requests, and its records; damaged ones are counted."""
         content = read_all(self._files, name)
-        found = scan(content).records
-        return content, [content[record.start : record.end] for record in found if record.entry.kind == kind]
+        found = scan(content)
+        if found.damaged:
+            self.lost += found.damaged
+            _log.error("storage: %s is damaged; records lost: %d", name, found.damaged)
+        return content, found.records
 
     def requests(self) -> Iterator[Sequence[StoredRequest]]:
         """Yield the requests that an earlier process stored, some at a time, in the order of their arrival.

@@ -129,13 +129,15 @@ class IdLog:
         held_up = bool(self.files) and self.files[0].last_sequence >= first_needed
         return held_up and sum(file.new for file in self.files[2:]) > self._remember
 
-    def forget_missing(self, there: Collection[str]) -> None:
-        """Forget the files that were removed: all files that are not in `there`."""
-        for missing in [file for file in self.files if file.name not in there]:
+    def forget_missing(self, there: Collection[str]) -> int:
+        """Forget the files that were removed: all that are not in `there`. Return how many ids were in them."""
+        gone = [file for file in self.files if file.name not in there]
+        for missing in gone:
             if self._current is not None and self._current[0] is missing:
                 self._retire()
             self.files.remove(missing)
             self.size -= missing.size
+        return sum(file.ids for file in gone)
 
     def clear(self) -> list[str]:
         """Forget all files, and return them."""

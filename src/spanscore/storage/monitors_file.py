@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 from spanscore.storage.compaction import UNFINISHED
@@ -13,11 +14,15 @@ MONITORS: Final = ".monitors"
 
 _NAME: Final = f"{0:016x}{MONITORS}"
 
+_log = logging.getLogger(__name__)
+
 
 class MonitorsFile:
     """The state of monitors on disk. After a loss of power it may be missing, and the evidence begins anew."""
 
     def __init__(self, disk: Disk) -> None:
+        self.lost = 0
+        """The number of states that were damaged."""
         self._disk: Final = disk
 
     def read(self) -> bytes | None:
@@ -25,9 +30,16 @@ class MonitorsFile:
         files = self._disk.files
         try:
             content = files.read(_NAME, 0, files.size(_NAME))
-        except OSError:
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self.lost += 1
+            _log.error("storage: the state of monitors cannot be read: %s", (error.strerror or str(error)).lower())
             return None
         bodies = [content[each.start : each.end] for each in scan(content).records if each.entry.kind == Kind.MONITORS]
+        if not bodies:
+            self.lost += 1
+            _log.error("storage: the state of monitors is damaged; their evidence begins anew")
         return bodies[-1] if bodies else None
 
     def write(self, state: bytes) -> None:

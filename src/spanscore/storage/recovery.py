@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -15,7 +15,7 @@ from spanscore.storage.compaction import UNFINISHED
 from spanscore.storage.directory import Files, StorageError
 from spanscore.storage.id_log import CLOSED, FINISHED, IdFile
 from spanscore.storage.monitors_file import MONITORS
-from spanscore.storage.records import FILE_HEADER_SIZE, RECORD_HEADER_SIZE, Kind, Scan, UnknownVersion, scan
+from spanscore.storage.records import FILE_HEADER_SIZE, RECORD_HEADER_SIZE, Kind, Record, Scan, UnknownVersion, scan
 from spanscore.storage.request_log import REQUESTS
 from spanscore.storage.turn_log import TURNS
 
@@ -40,6 +40,8 @@ class Found(NamedTuple):
     closed: Sequence[str]
     turns: Sequence[str] = ()
     finished: Sequence[str] = ()
+    unreadable: int = 0
+    """The number of files that are left alone, as they cannot be opened."""
 
 
 def find(files: Files) -> Found:
@@ -52,7 +54,8 @@ def find(files: Files) -> Found:
         names = sorted(files.names())
     except OSError as error:
         raise StorageError(f"storage.directory: cannot be read: {reason_of(error)}") from error
-    ours = [name for name in names if _NAME.fullmatch(name) and _is_readable(files, name)]
+    named = [name for name in names if _NAME.fullmatch(name)]
+    ours = [name for name in named if _is_readable(files, name)]
     strays = [name for name in names if not _NAME.fullmatch(name.removesuffix(UNFINISHED))]
     if strays:
         _log.warning("storage.directory: left alone, as it is not ours: %s", ", ".join(map(repr, strays[:_SHOWN])))
@@ -60,16 +63,16 @@ def find(files: Files) -> Found:
         if name.endswith((UNFINISHED, _ENDED)) and name not in strays:
             with suppress(OSError):
                 files.delete(name)
-    return Found(*([name for name in ours if name.endswith(kind)] for kind in (REQUESTS, CLOSED, TURNS, FINISHED)))
+    by_kind = ([name for name in ours if name.endswith(kind)] for kind in (REQUESTS, CLOSED, TURNS, FINISHED))
+    return Found(*by_kind, unreadable=len(named) - len(ours))
 
 
-def read_closed(files: Files, name: str) -> tuple[IdFile, list[tuple[int, bytes, int]]]:
+def closed_in(name: str, content: bytes, records: Iterable[Record]) -> tuple[IdFile, list[tuple[int, bytes, int]]]:
     """Return a file of closed traces, and of each the kind of its record, its id, and the number of the last request.
 
-    What is damaged is left out: its trace, if anything of it is left, is scored once more.
+    A damaged record is not among them: its trace, if anything of it is left, is scored once more.
     """
-    content = read_all(files, name)
-    entries = [record for record in scan(content).records if record.entry.kind in {Kind.CLOSED, Kind.SCORED}]
+    entries = [record for record in records if record.entry.kind in {Kind.CLOSED, Kind.SCORED}]
     found = [(entry.entry.kind, content[entry.start : entry.end], entry.entry.sequence) for entry in entries]
     closed = len({trace_id for kind, trace_id, _ in found if kind == Kind.CLOSED})
     last = max((sequence for _, _, sequence in found), default=0)
@@ -125,8 +128,11 @@ def read_all(files: Files, name: str) -> bytes:
     """Return the content of a file, with zeros in place of unreadable blocks."""
     try:
         size = files.size(name)
-    except OSError:
+    except FileNotFoundError:
         return b""
+    except OSError as error:
+        _log.error("storage: %s cannot be read: %s", name, (error.strerror or str(error)).lower())
+        return bytes(FILE_HEADER_SIZE + 1)
     return b"".join(_read(files, name, start, min(_BLOCK, size - start)) for start in range(0, size, _BLOCK))
 
 

@@ -143,7 +143,9 @@ class Replay:
                     )
                 await self._live.restore(spans, sizes, received_at, self._hold(request.place, all_sizes))
         except MalformedRequest:
+            self._earlier.lost += 1
             _log.error("storage: a stored request cannot be read; its spans are lost")
         except Exception:  # noqa: BLE001 - one request must not keep the process from starting, again and again
+            self._earlier.lost += 1
             _log.exception("storage: a stored request could not be replayed")
         return len(spans)

@@ -92,8 +92,8 @@ class Storage:
         self.pauses_given_up = 0
         """The number of traces with a run that pauses that were released to make room."""
         self._trouble: Final = Trouble(files)
-        self._removed = 0
-        """The number of needed requests whose files were removed."""
+        self._lost = 0
+        """The number of needed records whose files were removed, and of requests that were damaged meanwhile."""
         self._gone = False
         """The directory is not there, so that nothing can be kept."""
 
@@ -104,8 +104,8 @@ class Storage:
 
     @property
     def lost(self) -> int:
-        """Requests that were damaged when they were to be read again, or removed."""
-        return self.earlier.lost + self._removed
+        """Records that were damaged when they were to be read again, or removed."""
+        return self.earlier.lost + self.monitors.lost + self._lost
 
     @property
     def capacity(self) -> int:
@@ -249,6 +249,9 @@ class Storage:
         self._files.rename(new_name, segment.name)
         self._syncer.names_changed()
         self.requests.moved(segment, result.size, result.places)
+        if result.lost:
+            self._lost += result.lost
+            _log.error("storage: %s is damaged; requests that are now only in memory: %d", segment.name, result.lost)
 
     def end(self, timeout_s: float) -> bool:
         """Stop writing, and sync all written data; False if that took longer than the timeout."""
@@ -275,11 +278,13 @@ class Storage:
             there = frozenset(self._files.names())
         except OSError:
             return
-        self._closed.forget_missing(there)
-        lost = self.requests.forget_missing(there)
-        if lost:
-            self._removed += lost
-            _log.error("storage: files were removed; requests that are now only in memory: %d", lost)
+        records = self._closed.forget_missing(there) + self.turns.forget_missing(there)
+        requests = self.requests.forget_missing(there)
+        self._lost += records + requests
+        if requests:
+            _log.error("storage: files were removed; requests that are now only in memory: %d", requests)
+        if records:
+            _log.error("storage: files were removed; other records in them: %d", records)
         if self._gone:
             self._gone = False
             self._trouble.end()

@@ -101,6 +101,18 @@ class TurnLog:
             self._retire()
         self.notes.not_synced(files)
 
+    def forget_missing(self, there: Collection[str]) -> int:
+        """Forget the files that were removed, as `IdLog` does. Return how many records are lost, at least.
+
+        Turns of this process that are still needed are in memory, and are written anew.
+        """
+        gone = [name for name in self._files if name not in there]
+        if gone:
+            self._files = [name for name in self._files if name in there]
+            if self._current is not None and self._current.name in gone:
+                self._retire()
+        return len(gone) + self.notes.forget_missing(there)
+
     def clear(self) -> None:
         """Delete everything."""
         self._disk.syncer.delete(*self._files, *self.notes.clear())

@@ -11,10 +11,10 @@ from spanscore.contracts import CallReading, CallRequest, Reading
 from spanscore.model import Span, ToolCall, Trace, Trajectory
 from spanscore.trajectories.joined import joined
 from spanscore.trajectories.reader import DialectReader
+from spanscore.trajectories.readings import NO_READING, NONE, Readings
 from spanscore.trajectories.requested import Requested
 from spanscore.trajectories.same_calls import merged_calls, same_calls
-from spanscore.trajectories.span_readings import NO_READING
-from spanscore.trajectories.tree import NONE, SpanTree
+from spanscore.trajectories.tree import SpanTree
 from spanscore.trajectories.withheld import Withheld
 
 _NOT_A_CALL: Final = "no tool call: its instrumentation writes other steps in this form, such as a hand-over"
@@ -59,7 +59,7 @@ def explained(trace: Trace, trajectories: Iterable[Trajectory], reader: DialectR
     """
     trajectories = list(trajectories)
     calls = [call for trajectory in trajectories for call in trajectory.calls]
-    tree = SpanTree(trace.spans, reader)
+    tree = SpanTree(Readings.of(trace.spans, reader))
     requested = Requested(tree)
     merged = merged_calls(tree)
     withheld = Withheld(tree, merged, requested)

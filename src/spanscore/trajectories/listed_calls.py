@@ -8,8 +8,9 @@ from typing import Final
 from spanscore.contracts import CallReading, CallRequest
 from spanscore.model import NOT_RECORDED, Recorded, ToolCall
 from spanscore.trajectories.joined import joined
+from spanscore.trajectories.readings import NONE
 from spanscore.trajectories.requested import Requested
-from spanscore.trajectories.tree import NONE, SpanTree
+from spanscore.trajectories.tree import SpanTree
 from spanscore.trajectories.withheld import Withheld
 
 UNNAMED: Final = "unknown"

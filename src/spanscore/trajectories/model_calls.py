@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 from spanscore.contracts import ModelCallReading
 from spanscore.model import ModelCall, ToolCall
 from spanscore.trajectories.reader import joined_model_calls
-from spanscore.trajectories.tree import NONE, SpanTree
+from spanscore.trajectories.readings import NONE
+from spanscore.trajectories.tree import SpanTree
 
 _OPEN: Final = 16
 """So many of the model spans under way are looked at for one that is the same request."""

@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from spanscore.model import Completeness, ToolCall, WithheldCall
+from spanscore.trajectories.readings import NONE
 from spanscore.trajectories.resumption import EarlierCalls, Resumption
-from spanscore.trajectories.tree import NONE, SpanTree
+from spanscore.trajectories.tree import SpanTree
 from spanscore.trajectories.withheld import Withheld
 
 

@@ -11,8 +11,9 @@ from typing import Final
 from spanscore.contracts import CallRequest, CallState, ModelReading
 from spanscore.dialects import mcp_failure, state_of_result
 from spanscore.model import JSON, NOT_RECORDED, Recorded
+from spanscore.trajectories.readings import NONE
 from spanscore.trajectories.resumption import Resumption
-from spanscore.trajectories.tree import NONE, SpanTree
+from spanscore.trajectories.tree import SpanTree
 
 
 class Requested:

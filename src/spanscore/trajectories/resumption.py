@@ -16,7 +16,8 @@ from spanscore.compare.matching import json_key
 from spanscore.contracts import CallReading, CallRequest, CallState, ModelReading, SentMessage
 from spanscore.dialects import mcp_failure, state_of_result
 from spanscore.model import NOT_RECORDED, StatusCode, ToolCall
-from spanscore.trajectories.tree import NONE, SpanTree
+from spanscore.trajectories.readings import NONE
+from spanscore.trajectories.tree import SpanTree
 
 
 class SentCall(NamedTuple):

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product, starmap
 from typing import Final
 
-from spanscore.compare.matching import json_equal
 from spanscore.compare.names import same_tool
 from spanscore.contracts import CallReading, CallState
 from spanscore.model import NOT_RECORDED
 from spanscore.trajectories.reader import joined_calls
-from spanscore.trajectories.tree import NONE, SpanTree, topmost
+from spanscore.trajectories.readings import NONE
+from spanscore.trajectories.tree import SpanTree, topmost
 
 MAX_SIDE_BY_SIDE: Final = 64
 """So many earlier calls are looked at for one that another instrumentation saw beside it."""
@@ -56,11 +56,12 @@ def same_calls(tree: SpanTree) -> dict[int, list[CallReading]]:
         if tops[index] != index:
             members[tops[index]].append(reading)
     named = _by_call_id(tree) if tree.parts else {}
+    begun = list(members)
     told: set[tuple[int, str, str]] = set()
     for index, reading in tree.parts.items():
         whole = above[index] if above[index] != NONE else _named_by(tree, index, named)
         if whole == NONE and not reading.call_id:
-            whole = _last_before(tree, index, members, told)
+            whole = _last_before(tree, index, begun, told)
         if whole != NONE:
             members[tops[whole]].append(reading)
     return members
@@ -92,14 +93,15 @@ def _named_by(tree: SpanTree, part: int, named: dict[str, list[int]]) -> int:
     return calls[min(place, len(calls) - 1)]
 
 
-def _last_before(tree: SpanTree, part: int, tops: Mapping[int, object], told: set[tuple[int, str, str]]) -> int:
+def _last_before(tree: SpanTree, part: int, begun: Sequence[int], told: set[tuple[int, str, str]]) -> int:
     """Return the call of a part without an id beside it: the last of its tool and arguments that began before it.
 
-    An instrumentation writes one such part of a call: a second part is of an earlier call. `told` has the used pairs.
+    An instrumentation writes one such part of a call: a second part is of an earlier call. `told` has the used pairs,
+    `begun` the calls in the order of their start.
     """
     span = tree.spans[part]
-    begun = [index for index in tops if tree.spans[index].start_ns <= span.start_ns]
-    for index in reversed(begun[-MAX_SIDE_BY_SIDE:]):
+    place = bisect_right(begun, span.start_ns, key=lambda index: tree.spans[index].start_ns)
+    for index in reversed(begun[max(0, place - MAX_SIDE_BY_SIDE) : place]):
         if (index, span.scope, span.name) not in told and _is_same_call(tree, index, part):
             told.add((index, span.scope, span.name))
             return index
@@ -217,7 +219,9 @@ def _is_same_call(tree: SpanTree, outer: int, inner: int) -> bool:
         return one.call_id == other.call_id and _is_same_tool(one, other)
     # A tool that calls itself is two calls: the arguments differ.
     return _is_same_tool(one, other) and (
-        one.arguments is NOT_RECORDED or other.arguments is NOT_RECORDED or json_equal(one.arguments, other.arguments)
+        one.arguments is NOT_RECORDED
+        or other.arguments is NOT_RECORDED
+        or tree.arguments_key(outer) == tree.arguments_key(inner)
     )
 
 

@@ -30,10 +30,10 @@ from spanscore.trajectories.masked import is_masked, without_marks
 from spanscore.trajectories.model_calls import ModelCalls
 from spanscore.trajectories.parts_of_runs import PartsOfRuns
 from spanscore.trajectories.reader import DialectReader
+from spanscore.trajectories.readings import NO_READING, NONE, Readings
 from spanscore.trajectories.requested import Requested
 from spanscore.trajectories.same_calls import merged_calls
-from spanscore.trajectories.span_readings import NO_READING
-from spanscore.trajectories.tree import NONE, SpanTree
+from spanscore.trajectories.tree import SpanTree
 from spanscore.trajectories.withheld import Withheld
 
 _LIMITS: Final = frozenset({CloseReason.SPAN_LIMIT, CloseReason.SIZE_LIMIT, CloseReason.EVICTED})
@@ -63,17 +63,25 @@ class DialectFailedError(Exception):
 
 
 def trajectories(
-    trace: Trace, reader: DialectReader, unit: Unit = Unit.TRACE, *, model_calls: bool = False
+    trace: Trace,
+    reader: DialectReader,
+    unit: Unit = Unit.TRACE,
+    *,
+    model_calls: bool = False,
+    readings: Readings | None = None,
 ) -> tuple[Trajectory, ...]:
     """Return the trajectories of a trace: one, or with unit `agent` one for each run of an agent in it.
+
+    The `readings` of its spans are made here unless they are given.
 
     A trace without separate runs of agents is one trajectory in either case, and one without spans has none. With
     `model_calls` they also have the requests to models, the texts that were sent to them, and the turns of the calls.
     """
     if not trace.spans:
         return ()
-    failed_before = dict(reader.failures)
-    tree = SpanTree(trace.spans, reader)
+    readings = readings or Readings.of(trace.spans, reader)
+    failed_before = Counter(reader.failures)
+    tree = SpanTree(readings)
     invoked, invoked_of = tree.runs() if tree.agents else ([], [tree.root] * len(tree.spans))
     runs, run_of = ([], [tree.root] * len(tree.spans)) if unit is Unit.TRACE else (invoked, invoked_of)
     calls: dict[int, list[ToolCall]] = {run: [] for run in runs or [tree.root]}
@@ -106,7 +114,7 @@ def trajectories(
     }
     seen = _completeness(trace, tree)
     is_run = tree.recognised and (any(calls.values()) or not _is_talk(tree))
-    failures = reader.failures - Counter(failed_before) if reader.failures != failed_before else None
+    failures = readings.failures + (reader.failures - failed_before)
     unread = None if is_run else _TALK if tree.recognised else _unknown(tree)
     if failures:
         unread = _failed(failures)

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from operator import itemgetter
 from typing import Final
 
+from spanscore.compare.matching import json_key
 from spanscore.contracts import CallReading, ModelReading, Reading
-from spanscore.model import Span
-from spanscore.trajectories.reader import DialectReader
-from spanscore.trajectories.span_readings import NO_READING, read_tops, readings_of
-
-NONE: Final = -1
-"""Stands for "no span" among positions."""
+from spanscore.trajectories.readings import NO_READING, NONE, Readings
 
 _UNKNOWN: Final = -2
 CUT_NS: Final = 1_000_000
@@ -29,23 +25,15 @@ class SpanTree:
     several_conversations = False
     """Whether spans name more than one conversation."""
 
-    def __init__(self, spans: Sequence[Span], reader: DialectReader) -> None:
-        self.reader, failures = reader, reader.failures.total()
-        by_id: dict[bytes, int] = {}
-        for index, span in enumerate(spans):
-            known = by_id.get(span.span_id)
-            if known is None or span.end_ns > spans[known].end_ns:
-                by_id[span.span_id] = index
-        # Some exporters send a span while it runs and again when it ended: its last version counts.
-        latest = frozenset(by_id.values())
+    def __init__(self, read: Readings) -> None:
+        self.reader: Final = read.reader
+        spans = self.spans = read.spans
+        self.readings: Final = read.of_spans
+        self.parents: Final = read.parents
+        self._of_models: Final = read.of_models
+        latest = read.latest
         self.superseded: Final = frozenset(range(len(spans))) - latest if len(latest) < len(spans) else frozenset()
         """The spans of which a later version came."""
-        spans, self.readings, has_logs = readings_of(spans, by_id, reader)
-        self.spans = spans
-        self.parents = [by_id.get(span.parent_span_id, NONE) if span.parent_span_id else NONE for span in spans]
-        # A trace on which a dialect has failed is not scored.
-        if reader.failures.total() == failures:
-            read_tops(spans, self.parents, self.readings, reader)
         self._outer: Final = frozenset(self.parents)
         self.order = sorted(range(len(spans)), key=[span.start_ns for span in spans].__getitem__)
         """The spans by start, ties by arrival, as is all below.
@@ -72,13 +60,14 @@ class SpanTree:
                 self._add(index, self.readings[index])
         self._named: dict[int, str | None] = {index: agent for index, agent in self.agents.items() if agent}
         self._call_above: list[int] = []
+        self._arguments_keys: dict[int, Hashable] = {}
         self.agent = self._first_agent() or self._workflow
         """The earliest agent, a run of an agent before any other span that names one."""
         self._agent_above = self.nearest(self._named)
         self._models_beside = self._named_models()
         self._agent_around = self.nearest(self._named, barrier=self.calls) if self._models_beside else []
         received = self.order
-        if has_logs or len(latest) < len(spans):
+        if self.superseded or any(span.is_log for span in spans):
             received = [index for index in self.order if index in latest]
             received = [index for index in received if not spans[index].is_log] or received
         parentless = (index for index in received if not spans[index].parent_span_id)
@@ -93,12 +82,21 @@ class SpanTree:
 
         If the span of an agent's run may hold the requests of its models, and their own spans are below it, these tell.
         """
-        found = {index: self.reader.read_model(self.spans[index]) for index in self.models}
+        found = {index: self._of_models[index] for index in self.models}
         runs = {index for index in self.agents if index in found and found[index].asks and not found[index].requests}
         above = self.nearest(runs) if runs else []
         for run in {above[index] for index in self.models if runs and above[index] != NONE}:
             found[run] = replace(found[run], asks=False)
         return found
+
+    def arguments_key(self, index: int) -> Hashable:
+        """Return the key of the arguments in the span of a call, or of a part of one, by which they are equal as JSON.
+
+        A span is compared with many others, and arguments may be long: each key is made once.
+        """
+        if index not in self._arguments_keys:
+            self._arguments_keys[index] = json_key((self.calls.get(index) or self.parts[index]).arguments)
+        return self._arguments_keys[index]
 
     @cached_property
     def single_requests(self) -> list[int]:

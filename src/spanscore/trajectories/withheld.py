@@ -10,9 +10,10 @@ from typing import Final, NamedTuple
 from spanscore.contracts import CallReading, CallRequest, CallState
 from spanscore.model import NOT_RECORDED
 from spanscore.trajectories.joined import joined
+from spanscore.trajectories.readings import NONE
 from spanscore.trajectories.requested import Requested
 from spanscore.trajectories.resumption import content_of
-from spanscore.trajectories.tree import CUT_NS, NONE, SpanTree
+from spanscore.trajectories.tree import CUT_NS, SpanTree
 
 _UNNAMED: Final = CallRequest(name="")
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from spanscore.config import loads
 from spanscore.config import parts as wiring
 from spanscore.model import CloseReason, Completeness, Report, ToolCall, Trajectory
+from spanscore.otlp.slices import at_once
 from spanscore.scoring.conversations.held import Conversations
 from spanscore.scoring.conversations.held_conversation import ConversationRevision
 from spanscore.scoring.conversations.settings import ConversationSettings
@@ -64,7 +65,7 @@ def holding(**settings: Any) -> Conversations:
 
 def report(revision: ConversationRevision, by: Pipeline | None = None) -> Report:
     """Return the report of a revision."""
-    (made,) = (by or pipeline()).begin_conversation(revision).reports()
+    (made,) = at_once((by or pipeline()).begin_conversation(revision)).reports()
     return made
 
 

@@ -203,7 +203,8 @@ STORAGE_CAPACITY: Final = gauge(
 STORAGE_LOST: Final = counter(
     "spanscore.storage.lost",
     "{record}",
-    "Stored requests that were damaged when they were read after a restart, or whose file was removed.",
+    "Stored records that were damaged when they were read again, or whose file was removed: requests, ids of closed "
+    "traces, conversations, and the state of monitors.",
 )
 STORAGE_REFUSED: Final = counter(
     "spanscore.storage.refused",

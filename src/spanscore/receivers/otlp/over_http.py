@@ -168,7 +168,8 @@ class OtlpHttp(BaseHttpServer):
     async def _body(self, request: web.BaseRequest, held: Reservation) -> bytes:
         if (request.content_length or 0) > self._max_size:
             raise TooLarge(self._too_large)
-        content_encoding = request.headers.get("Content-Encoding", "").strip().lower()
+        # Several headers are one list of encodings, of which one at most is decoded.
+        content_encoding = ",".join(request.headers.getall("Content-Encoding", ())).strip().lower()
         if content_encoding not in _BODIES:
             raise _HttpRefusal(Wrong.UNSUPPORTED, "the Content-Encoding must be gzip or identity", _ACCEPTED)
         if "Expect" in request.headers:

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import Any, Final, cast
 
 from aiohttp import HttpVersion11, web
-from aiohttp.http_exceptions import LineTooLong
+from aiohttp.http_exceptions import BadHttpMethod, LineTooLong
 from aiohttp.http_parser import RawRequestMessage
 
 from spanscore.receivers.sockets.http_answers import RETRY_AFTER_S, ReadyAnswer, last_answer, not_http, raw_answer
@@ -210,6 +210,8 @@ class Connection(web.RequestHandler):
         _log.debug("refused a request that is not valid HTTP: %s", type(exc).__name__)
         if isinstance(exc, LineTooLong) or "Too many headers" in (message or ""):
             return last_answer(_HEADERS_TOO_LARGE, "a header is too large, or there are too many")
+        if isinstance(exc, BadHttpMethod):
+            return last_answer(status, "not valid HTTP/1.1: it does not begin with a method in capitals, such as POST")
         return not_http(status)
 
     async def finish_response(

@@ -12,7 +12,7 @@ from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final, cast
 
-from aiohttp import HttpVersion10, web
+from aiohttp import HttpVersion10, HttpVersion11, web
 
 from spanscore.receivers.sockets.http_answers import not_http
 from spanscore.receivers.sockets.http_connection import Clients, Connection
@@ -20,7 +20,8 @@ from spanscore.receivers.sockets.http_limits import HttpLimits
 from spanscore.receivers.sockets.listening import Address, bound
 from spanscore.receivers.sockets.tls import Tls
 
-_CHUNKED: Final = "Transfer-Encoding"
+_VERSIONS: Final = (HttpVersion10, HttpVersion11)
+_CODING: Final = "Transfer-Encoding"
 _PORT: Final = re.compile(r":\d*$", re.ASCII)
 _SWEEP_S: Final = 1.0
 _LAST_ANSWERS_S: Final = 1.0
@@ -140,7 +141,9 @@ class BaseHttpServer(ABC):
 
     async def _checked(self, request: web.BaseRequest) -> web.StreamResponse:
         cast("Connection", request.protocol).begin()
-        if request.version < HttpVersion10 or (request.version == HttpVersion10 and _CHUNKED in request.headers):
+        coding = request.headers.get(_CODING)
+        is_ambiguous = coding is not None and (not coding or request.version == HttpVersion10)
+        if request.version not in _VERSIONS or is_ambiguous:
             return not_http()  # the next bytes may be the body, or another request
         return await self.answer(request)
 

@@ -1,0 +1,157 @@
+"""The dialects' readings of the spans of one trace."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final, TypeVar
+
+from spanscore.contracts import ModelReading, Reading
+from spanscore.model import LOG_RECORD, AttributeValue, Span
+from spanscore.trajectories.normalised import may_be_renamed
+from spanscore.trajectories.reader import DialectReader
+
+_Read = TypeVar("_Read")
+
+NONE: Final = -1
+"""Stands for "no span" among positions."""
+NO_READING: Final = Reading()
+"""The reading of a span that no dialect recognises."""
+
+
+class Readings:
+    """The readings of the spans of a trace, by their positions, and their parents.
+
+    Call `read` first, to its end: a single span can take longer than other work in an event loop may wait.
+    """
+
+    def __init__(self, spans: Sequence[Span], reader: DialectReader) -> None:
+        self.reader: Final = reader
+        self.spans = spans
+        """The spans, with the attributes that were moved into log records."""
+        by_id: dict[bytes, int] = {}
+        for index, span in enumerate(spans):
+            known = by_id.get(span.span_id)
+            if known is None or span.end_ns > spans[known].end_ns:
+                by_id[span.span_id] = index
+        # Some exporters send a span while it runs and again when it ended: its last version counts.
+        self.latest: Final = frozenset(by_id.values())
+        """The spans of which no later version came."""
+        self.parents: Final = [by_id.get(span.parent_span_id, NONE) if span.parent_span_id else NONE for span in spans]
+        self.of_spans: Final[list[Reading]] = []
+        self.of_models: Final[dict[int, ModelReading]] = {}
+        """The requests of each model span, and the results that it was sent, as they are recorded in it."""
+        self.failures: Final[Counter[tuple[str, str]]] = Counter()
+        """The number of failures of dialects, by name and type of the error."""
+        self._by_id: Final = by_id
+
+    @classmethod
+    def of(cls, spans: Sequence[Span], reader: DialectReader) -> Readings:
+        """Return the readings of spans, all of them read."""
+        readings = cls(spans, reader)
+        for _ in readings.read():
+            pass
+        return readings
+
+    def read(self) -> Iterator[None]:
+        """Read the spans, one in a step. In between, the reader may read other spans."""
+        logged: dict[int, Reading] = {}
+        for index, span in enumerate(self.spans):
+            if span.kind == LOG_RECORD and index in self.latest:
+                logged[index] = self._noted(self.reader.read, span) or NO_READING
+                yield
+        if logged:
+            self.spans = _restored(self.spans, self._by_id, logged, partial(self._noted, self.reader.read))
+        for index, span in enumerate(self.spans):
+            reading = logged.get(index)
+            if reading is None and index in self.latest:
+                reading = self._noted(self.reader.read, span)
+            self.of_spans.append(reading or NO_READING)
+            if reading is not None:
+                yield
+        yield from self._read_tops()
+        for index, reading in enumerate(self.of_spans):
+            if reading.is_model:
+                self.of_models[index] = self._noted(self.reader.read_model, self.spans[index])
+                yield
+
+    def _noted(self, read: Callable[[Span], _Read], span: Span) -> _Read:
+        """Return what is read of a span, and note failures of dialects."""
+        before = Counter(self.reader.failures) if self.reader.failures else None
+        reading = read(span)
+        if self.reader.failures:
+            self.failures.update(self.reader.failures - (before or Counter()))
+        return reading
+
+    def _read_tops(self) -> Iterator[None]:
+        """Read each span as a root that has only spans of an application, or another process, above it.
+
+        Dialects tell by the missing parent which span is a whole run of their framework. A trace on which a dialect has
+        failed is not scored.
+        """
+        uppermost = [index for index, above in enumerate(self.parents) if above == NONE]
+        if self.failures or not any(
+            _says_nothing(self.of_spans[index]) or self.spans[index].parent_is_remote for index in uppermost
+        ):
+            return
+        silent: dict[int, bool] = {}
+        for start in range(len(self.spans)):
+            path = []
+            node = start
+            while node != NONE and node not in silent:
+                path.append(node)
+                silent[node] = False
+                node = self.parents[node]
+            for node in reversed(path):
+                span, above = self.spans[node], self.parents[node]
+                is_top = silent[above] if above != NONE else not span.parent_span_id or span.parent_is_remote
+                is_read = self.of_spans[node] is not NO_READING and not may_be_renamed(span)
+                if is_top and span.parent_span_id and is_read:
+                    top = span._replace(parent_span_id=b"")
+                    self.of_spans[node] = self._noted(self.reader.read, top) or NO_READING
+                    yield
+                silent[node] = is_top and _says_nothing(self.of_spans[node])
+
+
+def _restored(
+    spans: Sequence[Span],
+    by_id: Mapping[bytes, int],
+    logged: dict[int, Reading],
+    read: Callable[[Span], Reading | None],
+) -> Sequence[Span]:
+    """Return the spans with the attributes that were moved into log records; a span's own attributes win.
+
+    A record of a model's messages is restored only to the span of a model, and is then no request of its own. Lists of
+    messages are joined, as some emitters write a record for each message.
+    """
+    moved: dict[int, dict[str, AttributeValue]] = {}
+    models: dict[int, bool] = {}
+    for index in sorted(logged, key=lambda index: spans[index].start_ns):
+        reading, above = logged[index], by_id.get(spans[index].parent_span_id)
+        if not reading.of_span or above is None:
+            continue
+        if reading.is_model:
+            if above not in models:
+                models[above] = above not in logged and (read(spans[above]) or NO_READING).is_model
+            if not models[above]:
+                continue
+            logged[index] = Reading(of_span=reading.of_span)
+        found = moved.setdefault(above, {})
+        for key, value in reading.of_span.items():
+            if key not in found:
+                found[key] = [*value] if isinstance(value, list) else value
+            elif isinstance(known := found[key], list) and isinstance(value, list):
+                known += value
+    if not moved:
+        return spans
+    return [
+        span._replace(attributes={**moved[index], **span.attributes}) if index in moved else span
+        for index, span in enumerate(spans)
+    ]
+
+
+def _says_nothing(reading: Reading) -> bool:
+    if reading.is_agent or reading.is_model or reading.call is not None:
+        return False
+    return reading is NO_READING or reading == Reading(conversation_id=reading.conversation_id)
