@@ -23,7 +23,7 @@ from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _provider_calls as providers
 from spanscore.dialects import _sent_messages as sent_messages
-from spanscore.model import JSON, NOT_RECORDED, Later, LaterList, Span
+from spanscore.model import JSON, NOT_RECORDED, Attributes, Later, LaterList, Span
 
 KIND: Final = "openinference.span.kind"
 TOOL_NAME: Final = "tool.name"
@@ -112,7 +112,7 @@ class Openinference:
                 }
             ),
             by_provider=Later(lambda: sent_messages.by_provider_in(attributes.get(OUTPUT))),
-            failures=Later(lambda: sent_messages.failures_in(attributes.get(OUTPUT))),
+            failures=Later(lambda: _failures(attributes)),
             refused=Later(lambda: sent_messages.refusals_in(attributes.get(INPUT))),
             tool_definitions=Later(lambda: _definitions(span)),
             history=LaterList(lambda: _history(span)),
@@ -154,6 +154,14 @@ def _history(span: Span) -> Sequence[SentMessage]:
     if any(each.requests for each in told):
         return told
     return sent_messages.history_in(whole) or told
+
+
+def _failures(attributes: Attributes) -> dict[str, JSON]:
+    """Return the failures of calls, by id: messages that are spread over attributes leave LangChain's mark out."""
+    given = attributes.get(INPUT)
+    is_marked = isinstance(given, str) and '"error"' in given and '"status"' in given
+    sent = messages.failures(content.decoded(given)) if is_marked else {}
+    return {**sent_messages.failures_in(attributes.get(OUTPUT)), **sent}
 
 
 def _definitions(span: Span) -> dict[str, JSON]:

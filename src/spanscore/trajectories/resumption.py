@@ -7,7 +7,8 @@ What stands before that text are other turns.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import accumulate, dropwhile
 from typing import Final, NamedTuple
@@ -17,6 +18,9 @@ from spanscore.contracts import CallReading, CallRequest, CallState, ModelReadin
 from spanscore.dialects import mcp_failure, state_of_result
 from spanscore.model import NOT_RECORDED, StatusCode, ToolCall
 from spanscore.trajectories.tree import NONE, SpanTree
+
+_ANSWERED: Final = frozenset({"made", "uncertain"})
+"""The states of calls with an answer that does not refuse them."""
 
 
 class SentCall(NamedTuple):
@@ -96,8 +100,13 @@ class Resumption:
             for scope, (model, messages) in firsts.items()
             if (tail := _tail(tree, model, messages)) is not None
         }
-        self.is_later_step: Final = step is not None and _tail(tree, *step) is not None
+        self.is_later_step: Final = not is_run and step is not None and _tail(tree, *step) is not None
         """Whether the trace is one step of a run that has made calls in earlier steps."""
+        turns = (messages[: len(messages) - len(_after_user(messages))] for _, messages in firsts.values())
+        self.answered_before: Final = frozenset(
+            answer.call_id for messages in turns for message in messages for answer in message.answers if answer.call_id
+        )
+        """The ids of calls of earlier turns."""
         self.cut: Final = [model for model, messages in firsts.values() if _begins_with_answer(messages)]
         """The spans of these first requests, if they begin with the answer to a call that they do not ask for."""
         self.awaited: Final = [call for tail in self.tails.values() for call in tail.last]
@@ -131,7 +140,7 @@ class Resumption:
         return self._tree.spans[models[0]].start_ns - span.start_ns
 
     def earlier(
-        self, joined: Collection[int], refused_here: Collection[int], known: Iterable[ToolCall]
+        self, joined: AbstractSet[int], refused_here: AbstractSet[int], known: Iterable[ToolCall]
     ) -> list[EarlierCalls]:
         """Return the calls of the run in earlier traces, for each tail.
 
@@ -155,19 +164,21 @@ class Resumption:
         found: list[EarlierCalls] = []
         for below, tail in self.tails.items():
             place = self.place_of(tail)
-            told = [call for number, call in enumerate(tail.last) if place + number in refused_here]
-            with_span = [call for number, call in enumerate(tail.last) if place + number in joined and call not in told]
-            is_executed = not all(call.state == "refused" for call in with_span)
-            others = [call for call in tail.last if call.state == "refused" or call not in with_span]
+            # Calls may be equal, if they have no ids.
+            last = {place + number: call for number, call in enumerate(tail.last)}
+            told = last.keys() & refused_here
+            made = [call for rank, call in last.items() if rank in joined and rank not in told]
+            is_executed = not all(call.state == "refused" for call in made)
+            others = {rank: call for rank, call in last.items() if call.state == "refused" or rank not in joined - told}
             of_refused = {"refused"} if is_executed else {"refused", "uncertain"}
-            refused = [call for call in others if call.state in of_refused or call in told]
+            refused = {rank: call for rank, call in others.items() if call.state in of_refused or rank in told}
             before = [call for asked in tail.asked[:-1] for call in asked]
             # What a person has approved, the model's provider executes itself.
-            is_approved = any(call.is_approved for call in tail.last)
-            is_resumed = is_executed or bool(refused) or is_approved
+            is_resumed = is_executed or bool(refused) or any(call.is_approved for call in tail.last)
             restored = [call for call in before if call.state == "made"] if is_resumed else []
-            uncertain = [call for call in (*before, *others) if call.state in {"made", "uncertain"}]
-            uncertain = [call for call in uncertain if call not in restored and call not in refused]
+            unsure = {"uncertain"} if is_resumed else {"made", "uncertain"}
+            uncertain = [call for call in before if call.state in unsure]
+            uncertain += [call for rank, call in others.items() if rank not in refused and call.state in _ANSWERED]
             if not is_resumed:
                 # A specialist may be handed the calls of others; below a call nothing says so.
                 uncertain = [call for call in uncertain if not is_known(call.request)] if below == NONE else []
@@ -180,9 +191,11 @@ class Resumption:
                     uncertain=tuple(_call(call, agent) for call in uncertain),
                     refused=tuple(
                         _call(call._replace(answer=None), agent)
-                        for call in (*(each for each in before if each.state == "refused"), *refused)
+                        for call in (*(each for each in before if each.state == "refused"), *refused.values())
                     ),
-                    named=tuple(call.request.name for call in refused if call not in with_span and call not in told),
+                    named=tuple(
+                        call.request.name for rank, call in refused.items() if rank not in joined and rank not in told
+                    ),
                     is_resumed=is_resumed,
                 )
             )
@@ -314,4 +327,6 @@ def _judged(answer: CallReading, reading: ModelReading) -> CallReading:
     state = state_of_result(answer.result) or ("uncertain" if answer.call_id in reading.refused else None)
     if state is not None:
         return replace(answer, state=state)
-    return replace(answer, error=answer.error or mcp_failure(answer.result))
+    marked = reading.failures.get(answer.call_id or "")
+    told = answer.error or (marked if isinstance(marked, str) else None)
+    return replace(answer, error=told or mcp_failure(answer.result))

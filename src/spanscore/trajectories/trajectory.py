@@ -92,7 +92,7 @@ def trajectories(
     unlisted = frozenset() if executed else frozenset(run_of[index] for index in requested.unrecorded())
     models = ModelCalls(tree) if model_calls else None
     parts = PartsOfRuns(tree, run_of, requested.resumption, withheld, listed_calls, ranks)
-    with_turns = listed_calls if models is None else models.with_turns(listed_calls, requested.asked_by(ranks), run_of)
+    with_turns = listed_calls if models is None else models.with_turns(listed_calls, requested, ranks, run_of)
     for index, call in with_turns:
         calls.setdefault(run_of[index], []).append(call)
         if invoked_of[index] in counts:
