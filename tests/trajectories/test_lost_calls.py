@@ -9,7 +9,7 @@ import pytest
 
 from corpora import NAMES, recorded
 from dialects.spans import built_in_reader, read, span
-from spanscore.model import Span, Unit
+from spanscore.model import Span, StatusCode, Unit
 from spanscore.trajectories.lost_calls import RUN_THEIR_TOOLS
 from spanscore.trajectories.tree import SpanTree
 from traces import BERN, PARIS, agent, asked, having, model, tool
@@ -207,3 +207,24 @@ def test_only_the_run_that_asked_lacks_it() -> None:
     runs = read(*BEGIN, asking("weather", BERN), END, *other, unit=Unit.AGENT)
 
     assert {"planner": 1, "writer": 0} == {str(run.agent): run.completeness.spans_missing for run in runs}
+
+
+@pytest.mark.parametrize(
+    ("scope", "beside", "expected"),
+    [
+        ("pydantic-ai", (), 1),
+        ("agent_framework", (tool(3, "weather", BERN, "c2", parent=1),), 1),
+        ("pydantic-ai", (model(4, parent=1, at_ms=1),), 0),
+        ("pydantic-ai", (span(4, "cached answer", parent=1),), 0),
+        ("pydantic-ai", (span(4, "POST /weather", parent=2),), 1),
+        ("openinference.instrumentation.langchain", (), 0),
+        ("opentelemetry.instrumentation.agno", (), 0),
+        ("crewai", (), 0),
+    ],
+)
+def test_a_call_for_which_no_model_asked(scope: str, beside: tuple[Span, ...], expected: int) -> None:
+    """The framework writes a span for each request to a model; other spans beside the calls may stand for these."""
+    run = (agent(1, scope=scope), tool(2, "weather", PARIS, "c1", parent=1, scope=scope))
+
+    assert expected == missing(*run, *(each._replace(scope=scope) for each in beside))
+    assert 0 == missing(run[0]._replace(status_code=StatusCode.ERROR), *run[1:], *beside)

@@ -242,6 +242,28 @@ def test_equal_calls_without_ids_are_several() -> None:
     assert ("*lookup_order issue_refund", "lookup_order", "") == summary(run)
 
 
+def test_spans_of_models_that_were_lost() -> None:
+    """Calls of this trace are not restored as well, although an earlier answer has asked for them."""
+    notified = (asks(asked("notify", {}, "c3")), results({"c3": "sent"}))
+    notify = tool(3, "notify", {}, "c3", parent=1)
+    twice = tool(6, "notify", {}, "c3", parent=1)
+    run = run_of(EXECUTED, notify, sent(9, user(), *LOOKED_UP, *REFUNDED, *notified, parent=1))
+
+    assert ("*lookup_order issue_refund notify", "", "") == summary(run)
+    # A call that was approved twice is two calls, and the earlier ones are known all the same.
+    again = run_of(notify, twice, sent(9, user(), *LOOKED_UP, *REFUNDED, *notified, parent=1))
+    assert ("*lookup_order *issue_refund notify notify", "", "") == summary(again)
+
+
+def test_an_agent_that_ends_asking_without_its_model() -> None:
+    """The span of the model that asked last was not received: the run may wait."""
+    for reasons, may_pause in ((["tool_calls"], True), (["stop"], False)):
+        ended = having(agent(1), {"gen_ai.response.finish_reasons": reasons})._replace(scope="agent_framework")
+        looked_up = sent(2, user(), parent=1)
+        (run,) = read(lasting(ended, 90), looked_up, tool(3, "lookup_order", ORDER, "c1", parent=1))
+        assert may_pause is run.completeness.may_pause
+
+
 def test_ids_that_begin_again_in_each_answer() -> None:
     """Results of an earlier turn are none of the calls that this turn asks for."""
     turn = (user("and before?"), asks(asked("issue_refund", REFUND, "0")), results({"0": "ok"}), user())

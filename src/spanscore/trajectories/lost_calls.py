@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from spanscore.model import Recorded, ToolCall
+from spanscore.model import Recorded, StatusCode, ToolCall
 from spanscore.trajectories.requested import Requested
-from spanscore.trajectories.tree import SpanTree
+from spanscore.trajectories.tree import NONE, SpanTree
 
 RUN_THEIR_TOOLS: Final = frozenset(
     {
@@ -30,6 +30,9 @@ RUN_THEIR_TOOLS: Final = frozenset(
     }
 )
 """Scopes of frameworks that execute all tools of an agent themselves, and write a span for each execution."""
+
+_WITHOUT_MODELS: Final = frozenset({"opentelemetry.instrumentation.agno"})
+"""Of these, the ones that leave requests to models to another instrumentation."""
 
 _VALUES: Final = 1_000
 """So many values of an answer are looked at, and so many characters of each text."""
@@ -108,6 +111,30 @@ def unshown_calls(
         if place < len(of_run) and bisect_left(starts_ns, span.start_ns) == bisect_right(starts_ns, of_run[place]):
             found.append(index)
     return found
+
+
+def lost_requests(tree: SpanTree, run_of: Sequence[int]) -> list[int]:
+    """Return the positions of the spans of agents that have made calls although no span shows a request to a model.
+
+    Their framework makes calls only if a model asks for them, and writes a span for each request to a model: some were
+    not received, nor maybe the spans of other calls. Runs that failed are left out, and those with other spans beside
+    the calls, which may stand for the requests.
+
+    Args:
+        tree: the spans.
+        run_of: the agent's run that each span works in.
+    """
+    frameworks = RUN_THEIR_TOOLS - _WITHOUT_MODELS
+    silent = {index for index in tree.agents if tree.spans[index].scope in frameworks}
+    silent -= {index for index in silent if tree.spans[index].status_code == StatusCode.ERROR}
+    silent -= {run_of[index] for index in tree.models}
+    if not silent:
+        return []
+    within_calls = tree.nearest(tree.calls)
+    known = {*tree.calls, *tree.parts, *tree.agents, *tree.superseded}
+    known.update(index for index, reading in enumerate(tree.readings) if reading.not_a_call or reading.is_workflow)
+    silent -= {run_of[index] for index, call in enumerate(within_calls) if call == NONE and index not in known}
+    return [run for run in dict.fromkeys(run_of[index] for index in tree.calls) if run in silent]
 
 
 def refuses(answer: Recorded) -> bool:

@@ -7,10 +7,11 @@ What stands before that text are other turns.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from itertools import accumulate, dropwhile
+from itertools import accumulate, chain, dropwhile
 from typing import Final, NamedTuple
 
 from spanscore.compare.matching import json_key
@@ -47,13 +48,11 @@ class Tail:
 
     model: int
     """The position of the span of that request."""
-    asked: list[list[SentCall]]
-    """The calls by the answer of a model that asked for them; at least one."""
-
-    @property
-    def last(self) -> list[SentCall]:
-        """The calls that the run may have waited for."""
-        return self.asked[-1]
+    before: list[SentCall]
+    """The calls that were asked for, and answered, before the run may have paused."""
+    last: list[SentCall]
+    """The calls that the run may have waited for: those of the last answer of a model. If the trace lacks the spans of
+    models that it has asked since, also the calls of their answers."""
 
 
 class EarlierCalls(NamedTuple):
@@ -98,7 +97,7 @@ class Resumption:
         self.tails: Final[Mapping[int, Tail]] = {
             scope: tail
             for scope, (model, messages) in firsts.items()
-            if (tail := _tail(tree, model, messages)) is not None
+            if (tail := _tail(tree, model, messages, self._made_before(scope))) is not None
         }
         self.is_later_step: Final = not is_run and step is not None and _tail(tree, *step) is not None
         """Whether the trace is one step of a run that has made calls in earlier steps."""
@@ -111,6 +110,12 @@ class Resumption:
         """The spans of these first requests, if they begin with the answer to a call that they do not ask for."""
         self.awaited: Final = [call for tail in self.tails.values() for call in tail.last]
         """The calls that the run may have waited for, of all tails."""
+
+    def _made_before(self, scope: int) -> list[CallReading]:
+        """Return the calls below a call that began before the first model there, as one instrumentation saw them."""
+        began = [index for index in self._tree.calls if self.below[index] == scope and (self.before_ns(index) or 0) > 0]
+        scopes = [self._tree.spans[index].scope for index in began]
+        return [self._tree.calls[index] for index, name in zip(began, scopes, strict=True) if name == scopes[0]]
 
     def place_of(self, tail: Tail) -> int:
         """Return the negative place in `awaited` of the first call that a tail's run may have waited for."""
@@ -172,12 +177,11 @@ class Resumption:
             others = {rank: call for rank, call in last.items() if call.state == "refused" or rank not in joined - told}
             of_refused = {"refused"} if is_executed else {"refused", "uncertain"}
             refused = {rank: call for rank, call in others.items() if call.state in of_refused or rank in told}
-            before = [call for asked in tail.asked[:-1] for call in asked]
             # What a person has approved, the model's provider executes itself.
             is_resumed = is_executed or bool(refused) or any(call.is_approved for call in tail.last)
-            restored = [call for call in before if call.state == "made"] if is_resumed else []
+            restored = [call for call in tail.before if call.state == "made"] if is_resumed else []
             unsure = {"uncertain"} if is_resumed else {"made", "uncertain"}
-            uncertain = [call for call in before if call.state in unsure]
+            uncertain = [call for call in tail.before if call.state in unsure]
             uncertain += [call for rank, call in others.items() if rank not in refused and call.state in _ANSWERED]
             if not is_resumed:
                 # A specialist may be handed the calls of others; below a call nothing says so.
@@ -191,7 +195,7 @@ class Resumption:
                     uncertain=tuple(_call(call, agent) for call in uncertain),
                     refused=tuple(
                         _call(call._replace(answer=None), agent)
-                        for call in (*(each for each in before if each.state == "refused"), *refused.values())
+                        for call in (*(each for each in tail.before if each.state == "refused"), *refused.values())
                     ),
                     named=tuple(
                         call.request.name for rank, call in refused.items() if rank not in joined and rank not in told
@@ -202,7 +206,7 @@ class Resumption:
         return found
 
 
-def content_of(call: ToolCall | CallReading | CallRequest) -> object:
+def content_of(call: ToolCall | CallReading | CallRequest) -> tuple[str | None, object]:
     """Return what a call has in common with a repetition of it: its name, and its arguments if they are recorded."""
     return call.name, None if call.arguments is NOT_RECORDED else json_key(call.arguments)
 
@@ -249,11 +253,28 @@ def _first_sent(tree: SpanTree, models: Sequence[int]) -> tuple[int, Sequence[Se
     return None
 
 
-def _tail(tree: SpanTree, model: int, messages: Sequence[SentMessage]) -> Tail | None:
-    """Return the tail of the first request; None if it begins a turn."""
+def _tail(tree: SpanTree, model: int, messages: Sequence[SentMessage], made: Sequence[CallReading] = ()) -> Tail | None:
+    """Return the tail of the first request, before which these calls began; None if it begins a turn."""
     after = _after_user(messages)
     asked = list(_asked(after, tree.model_readings[model])) if len(after) < len(messages) else []
-    return Tail(model, asked) if asked else None
+    if not asked:
+        return None
+    place = len(asked) - 1
+    while place and not _are_asked(made, [*chain.from_iterable(asked[place:])]):
+        place -= 1
+    if not _are_asked(made, [*chain.from_iterable(asked[place:])]):
+        place = len(asked) - 1
+    return Tail(model, [*chain.from_iterable(asked[:place])], [*chain.from_iterable(asked[place:])])
+
+
+def _are_asked(made: Sequence[CallReading], asked: Sequence[SentCall]) -> bool:
+    """Return whether these calls may all have been asked for: by id, however often they were made, or by tool."""
+    known = {(each.request.call_id, *content_of(each.request)) for each in asked}
+    left = Counter(each.request.name for each in asked)
+    left.subtract(
+        call.name for call in made if call.name is not None and (call.call_id, *content_of(call)) not in known
+    )
+    return min(left.values()) >= 0
 
 
 def _after_user(messages: Sequence[SentMessage]) -> Sequence[SentMessage]:

@@ -244,6 +244,7 @@ class Withheld:
             if readings[index].is_agent is None and last_of_kind[parents[index], self._tree.spans[index].name] == index
         )
         latest_ns = {parents[index]: self._tree.spans[index].start_ns for index in self._calls}
+        self._may_wait.extend(index for index in unnamed if index not in below and self._lacks_model(index, above))
         for index in unnamed:
             found = below.get(index)
             if not readings[index].ends_asking:
@@ -255,6 +256,18 @@ class Withheld:
                 self._may_wait.extend([index] * is_executed)
             for request in found or ():
                 self._ask(request, "waits", index, asked_last.get(index, NONE))
+
+    def _lacks_model(self, index: int, above: Sequence[int]) -> bool:
+        """Return whether an agent ends with an answer that asks for tools, though no span shows a model's such answer.
+
+        Args:
+            index: the position of a span.
+            above: the position of the span around each span that may be the agent's.
+        """
+        last = {above[model]: model for model in self._tree.models}
+        asked_last = {**self._requested.asked_last(above), **self._requested.asking_last(above)}
+        is_run = index in self._tree.agents and self._tree.readings[index].ends_asking
+        return is_run and (index not in asked_last or asked_last[index] != last[index])
 
     def _add_blocking(self) -> None:
         """Add the calls for which a run blocks: it writes nothing until a person has answered.
