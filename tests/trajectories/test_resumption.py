@@ -283,6 +283,13 @@ def test_ids_that_begin_again_in_each_answer() -> None:
     assert ("lookup_order", "", "") == summary(run)
     assert ("issue_refund",) == run.completeness.paused
 
+    again = having(
+        sent(3, user(), asks(asked("issue_refund", REFUND, "0")), results({"0": "ok"}), parent=1),
+        {"gen_ai.output.messages": json.dumps([asks(asked("issue_refund", REFUND, "0"))])},
+    )
+    (run,) = read(waits, tool(2, "issue_refund", REFUND, "0", parent=1), again)
+    assert (("issue_refund",), "issue_refund") == (run.completeness.paused, summary(run)[0])
+
     refused = having(
         sent(2, *turn, parent=1),
         {"gen_ai.output.messages": json.dumps([asks(asked("lookup_order", ORDER, "1"), asked("search", {}, "0"))])},

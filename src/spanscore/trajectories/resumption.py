@@ -101,11 +101,14 @@ class Resumption:
         }
         self.is_later_step: Final = not is_run and step is not None and _tail(tree, *step) is not None
         """Whether the trace is one step of a run that has made calls in earlier steps."""
-        turns = (messages[: len(messages) - len(_after_user(messages))] for _, messages in firsts.values())
-        self.answered_before: Final = frozenset(
-            answer.call_id for messages in turns for message in messages for answer in message.answers if answer.call_id
+        known = (
+            messages if self._made_before(scope) else messages[: len(messages) - len(_after_user(messages))]
+            for scope, (_, messages) in firsts.items()
         )
-        """The ids of calls of earlier turns."""
+        self.answered_before: Final = frozenset(
+            answer.call_id for messages in known for message in messages for answer in message.answers if answer.call_id
+        )
+        """The ids of calls before the first request: of earlier turns, and before a pause."""
         self.cut: Final = [model for model, messages in firsts.values() if _begins_with_answer(messages)]
         """The spans of these first requests, if they begin with the answer to a call that they do not ask for."""
         self.awaited: Final = [call for tail in self.tails.values() for call in tail.last]
@@ -348,6 +351,11 @@ def _judged(answer: CallReading, reading: ModelReading) -> CallReading:
     state = state_of_result(answer.result) or ("uncertain" if answer.call_id in reading.refused else None)
     if state is not None:
         return replace(answer, state=state)
-    marked = reading.failures.get(answer.call_id or "")
-    told = answer.error or (marked if isinstance(marked, str) else None)
-    return replace(answer, error=told or mcp_failure(answer.result))
+    return replace(answer, error=answer.error or _marked(answer, reading) or mcp_failure(answer.result))
+
+
+def _marked(answer: CallReading, reading: ModelReading) -> str | None:
+    """Return the failure that a mark elsewhere shows, if it is of this answer: some ids begin again in each answer."""
+    failure = reading.failures.get(answer.call_id or "")
+    is_own = isinstance(failure, str) and isinstance(answer.result, str) and answer.result.strip().startswith(failure)
+    return failure if is_own and isinstance(failure, str) else None
