@@ -228,3 +228,14 @@ def test_a_call_for_which_no_model_asked(scope: str, beside: tuple[Span, ...], e
 
     assert expected == missing(*run, *(each._replace(scope=scope) for each in beside))
     assert 0 == missing(run[0]._replace(status_code=StatusCode.ERROR), *run[1:], *beside)
+
+
+@pytest.mark.parametrize(("metadata", "expected"), [({"lc_agent_name": "planner"}, 1), ({}, 0)])
+def test_a_graph_may_call_tools_without_a_model(metadata: dict[str, str], expected: int) -> None:
+    """An agent of LangChain does not."""
+    kinds = {"openinference.span.kind": "AGENT"}, {"openinference.span.kind": "CHAIN"}
+    called = {"openinference.span.kind": "TOOL", "tool.name": "weather", "metadata": json.dumps(metadata)}
+    scope = "openinference.instrumentation.langchain"
+    graph = [span(1, "planner", kinds[0], scope=scope), span(2, "tools", kinds[1], parent=1, scope=scope)]
+
+    assert expected == missing(*graph, span(3, "weather", called, parent=2, scope=scope))

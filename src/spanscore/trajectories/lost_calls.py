@@ -117,24 +117,25 @@ def lost_requests(tree: SpanTree, run_of: Sequence[int]) -> list[int]:
     """Return the positions of the spans of agents that have made calls although no span shows a request to a model.
 
     Their framework makes calls only if a model asks for them, and writes a span for each request to a model: some were
-    not received, nor maybe the spans of other calls. Runs that failed are left out, and those with other spans beside
-    the calls, which may stand for the requests.
+    not received, nor maybe the spans of other calls. Runs that failed are left out. So are those with other spans
+    beside the calls, which may stand for the requests, unless the dialect knows of the call that it was asked for.
 
     Args:
         tree: the spans.
         run_of: the agent's run that each span works in.
     """
     frameworks = RUN_THEIR_TOOLS - _WITHOUT_MODELS
-    silent = {index for index in tree.agents if tree.spans[index].scope in frameworks}
-    silent -= {index for index in silent if tree.spans[index].status_code == StatusCode.ERROR}
-    silent -= {run_of[index] for index in tree.models}
-    if not silent:
+    others = {index for index in tree.agents if tree.spans[index].status_code != StatusCode.ERROR}
+    others -= {run_of[index] for index in tree.models}
+    if not others:
         return []
+    asked = others & {run_of[index] for index in tree.calls if tree.readings[index].only_if_asked}
+    silent = {index for index in others if tree.spans[index].scope in frameworks}
     within_calls = tree.nearest(tree.calls)
     known = {*tree.calls, *tree.parts, *tree.agents, *tree.superseded}
     known.update(index for index, reading in enumerate(tree.readings) if reading.not_a_call or reading.is_workflow)
     silent -= {run_of[index] for index, call in enumerate(within_calls) if call == NONE and index not in known}
-    return [run for run in dict.fromkeys(run_of[index] for index in tree.calls) if run in silent]
+    return [run for run in dict.fromkeys(run_of[index] for index in tree.calls) if run in silent | asked]
 
 
 def refuses(answer: Recorded) -> bool:
