@@ -239,3 +239,22 @@ def test_a_graph_may_call_tools_without_a_model(metadata: dict[str, str], expect
     graph = [span(1, "planner", kinds[0], scope=scope), span(2, "tools", kinds[1], parent=1, scope=scope)]
 
     assert expected == missing(*graph, span(3, "weather", called, parent=2, scope=scope))
+
+
+@pytest.mark.parametrize(("told", "expected"), [("gone", 1), ("tool `delete` not found", 0)])
+def test_a_call_without_an_id(told: str, expected: int) -> None:
+    """Gemini's calls have none: the next model is sent the results in their order."""
+    requests = [asked("weather", PARIS), asked("delete", {"order": 1})]
+    sent = [
+        {"role": "user", "parts": [{"type": "text", "content": "Go."}]},
+        {"role": "assistant", "parts": requests},
+        *({"role": "tool", "parts": [{"type": "tool_call_response", "response": each}]} for each in ("fine", told)),
+    ]
+    run = (
+        ROOT,
+        model(2, *requests, parent=1, scope="shop"),
+        tool(3, "weather", PARIS, "made-up", parent=1, scope="shop"),
+    )
+    after = having(model(8, parent=1, scope="shop"), {"gen_ai.input.messages": json.dumps(sent)})
+
+    assert (expected, 0) == (missing(*run, after), missing(*run))

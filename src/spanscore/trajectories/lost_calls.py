@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
-from spanscore.model import Recorded, StatusCode, ToolCall
+from spanscore.model import NOT_RECORDED, Recorded, StatusCode, ToolCall
 from spanscore.trajectories.requested import Requested
 from spanscore.trajectories.tree import NONE, SpanTree
 
@@ -110,6 +110,43 @@ def unshown_calls(
         place = bisect_left(of_run, max(span.end_ns, span.start_ns + 1))
         if place < len(of_run) and bisect_left(starts_ns, span.start_ns) == bisect_right(starts_ns, of_run[place]):
             found.append(index)
+    return found
+
+
+def lost_without_ids(
+    tree: SpanTree, requested: Requested, ranks: Mapping[int, int | None], run_of: Sequence[int]
+) -> list[int]:
+    """Return for each call without an id whose span was lost the position of the model's span that requested it.
+
+    Gemini's calls have no ids: what the next model of the run was sent shows their results by their order. The trace
+    must record executions, as above, and the result must be a tool's.
+
+    Args:
+        tree: the spans.
+        requested: the requests of the models.
+        ranks: the rank of the request of each executed call, as `joined` finds it.
+        run_of: the agent's run that each span works in.
+    """
+    made = {rank for rank in ranks.values() if rank is not None}
+    unmade = [
+        (index, request)
+        for rank, (index, request) in enumerate(requested.requests)
+        if rank not in made and not request.call_id
+    ]
+    if not unmade or not (ranks or any(tree.spans[index].scope in RUN_THEIR_TOOLS for index in tree.agents)):
+        return []
+    asked_after: dict[int, int] = {}
+    of_run: dict[int, int] = {}
+    for index in tree.models:
+        if (before := of_run.get(run_of[index])) is not None:
+            asked_after[before] = index
+        of_run[run_of[index]] = index
+    found = []
+    for index, request in unmade:
+        after = asked_after.get(index, NONE)
+        sent = [] if after == NONE else requested.resumption.asked_last(after)
+        results = [call.answer.result for call in sent if call.answer is not None and call.request == request]
+        found += [index] * any(result is not NOT_RECORDED and not refuses(result) for result in results)
     return found
 
 

@@ -120,6 +120,11 @@ class Resumption:
         scopes = [self._tree.spans[index].scope for index in began]
         return [self._tree.calls[index] for index, name in zip(began, scopes, strict=True) if name == scopes[0]]
 
+    def asked_last(self, model: int) -> list[SentCall]:
+        """Return the calls of the last answer in the messages that a model's span was sent, with what they returned."""
+        tail = _tail(self._tree, model, self._tree.model_readings[model].history)
+        return [] if tail is None else [call for call in tail.last if call.state == "made"]
+
     def place_of(self, tail: Tail) -> int:
         """Return the negative place in `awaited` of the first call that a tail's run may have waited for."""
         places = accumulate((len(each.last) for each in self.tails.values()), initial=-len(self.awaited))

@@ -25,7 +25,7 @@ from spanscore.model import (
     reported_trace_id,
 )
 from spanscore.trajectories.listed_calls import executed_calls, requested_calls
-from spanscore.trajectories.lost_calls import lost_calls, lost_requests, unshown_calls
+from spanscore.trajectories.lost_calls import lost_calls, lost_requests, lost_without_ids, unshown_calls
 from spanscore.trajectories.masked import is_masked, without_marks
 from spanscore.trajectories.model_calls import ModelCalls
 from spanscore.trajectories.parts_of_runs import PartsOfRuns
@@ -89,6 +89,7 @@ def trajectories(
         for find in (lost_calls, unshown_calls)
         for index in find(tree, requested, listed_calls, invoked_of)
     )
+    lost.update(run_of[index] for index in lost_without_ids(tree, requested, ranks, invoked_of))
     lost.update(run_of[index] for index in lost_requests(tree, invoked_of))
     unlisted = frozenset() if executed else frozenset(run_of[index] for index in requested.unrecorded())
     models = ModelCalls(tree) if model_calls else None
