@@ -116,3 +116,31 @@ def test_both_conventions_on_one_span() -> None:
     for given, arguments in [('{"city": "Oslo"}', {"city": "Oslo"}), ("__REDACTED__", NOT_RECORDED)]:
         made = span(1, "book", {**both, "input.value": given}, scope="openinference.instrumentation.openai_agents")
         assert calls(made) == [call(1, "book", arguments, call_id="c1")]
+
+
+def test_a_failure_that_only_the_whole_input_marks() -> None:
+    """LangChain's status of a message is not in the numbered attributes."""
+    failed = {"type": "tool", "content": "gone", "tool_call_id": "c1", "status": "error"}
+    attributes = {
+        "openinference.span.kind": "LLM",
+        "llm.input_messages.0.message.role": "user",
+        "llm.input_messages.0.message.content": "Refund it.",
+        "llm.input_messages.1.message.role": "assistant",
+        "llm.input_messages.1.message.tool_calls.0.tool_call.id": "c1",
+        "llm.input_messages.1.message.tool_calls.0.tool_call.function.name": "look",
+        "llm.input_messages.2.message.role": "tool",
+        "llm.input_messages.2.message.content": "gone",
+        "llm.input_messages.2.message.tool_call_id": "c1",
+        "llm.input_messages.3.message.role": "assistant",
+        "llm.input_messages.3.message.tool_calls.0.tool_call.id": "c2",
+        "llm.input_messages.3.message.tool_calls.0.tool_call.function.name": "refund",
+        "llm.input_messages.4.message.role": "tool",
+        "llm.input_messages.4.message.content": "ok",
+        "llm.input_messages.4.message.tool_call_id": "c2",
+        "input.value": json.dumps({"messages": [[{"kwargs": failed}]]}),
+    }
+    refund = {"openinference.span.kind": "TOOL", "tool.name": "refund", "tool_call.id": "c2", "output.value": "ok"}
+    root = span(1, "agent", {"openinference.span.kind": "AGENT"})
+    (run,) = read(root, span(2, "refund", refund, parent=1), span(3, "model", attributes, parent=1))
+
+    assert [("look", "gone"), ("refund", None)] == [(each.name, each.error) for each in run.calls]

@@ -192,3 +192,17 @@ def test_a_call_without_a_result_was_made() -> None:
     ).calls
 
     assert (None, NOT_RECORDED, None) == (made.result, made.arguments, made.error)
+
+
+def test_calls_of_one_answer_are_made_one_after_the_other() -> None:
+    """The provider continues with what a call has returned: no two are asked for together."""
+    (run,) = read(agent(1), openinference(2, [USER], [LOOKED_UP, MADE], parent=1), model_calls=True)
+
+    assert [("lookup", None), ("refund", None)] == [(each.name, each.turn) for each in run.calls]
+
+
+def test_a_refused_call_alone() -> None:
+    """In a trace of the client's only: nothing else was made, and that is known."""
+    run = run_of(openinference(2, [USER, ASKS, decided(approve=False)], [{"type": "message", "role": "assistant"}]))
+
+    assert ((), [("refund", "refused")], None) == (run.calls, [*run.withheld], run.unread)

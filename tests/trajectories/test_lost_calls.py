@@ -9,7 +9,7 @@ import pytest
 
 from corpora import NAMES, recorded
 from dialects.spans import built_in_reader, read, span
-from spanscore.model import Span, Unit
+from spanscore.model import Span, StatusCode, Unit
 from spanscore.trajectories.lost_calls import RUN_THEIR_TOOLS
 from spanscore.trajectories.readings import Readings
 from spanscore.trajectories.tree import SpanTree
@@ -210,3 +210,54 @@ def test_only_the_run_that_asked_lacks_it() -> None:
     runs = read(*BEGIN, asking("weather", BERN), END, *other, unit=Unit.AGENT)
 
     assert {"planner": 1, "writer": 0} == {str(run.agent): run.completeness.spans_missing for run in runs}
+
+
+@pytest.mark.parametrize(
+    ("scope", "beside", "expected"),
+    [
+        ("pydantic-ai", (), 1),
+        ("agent_framework", (tool(3, "weather", BERN, "c2", parent=1),), 1),
+        ("pydantic-ai", (model(4, parent=1, at_ms=1),), 0),
+        ("pydantic-ai", (span(4, "cached answer", parent=1),), 0),
+        ("pydantic-ai", (span(4, "POST /weather", parent=2),), 1),
+        ("openinference.instrumentation.langchain", (), 0),
+        ("opentelemetry.instrumentation.agno", (), 0),
+        ("crewai", (), 0),
+    ],
+)
+def test_a_call_for_which_no_model_asked(scope: str, beside: tuple[Span, ...], expected: int) -> None:
+    """The framework writes a span for each request to a model; other spans beside the calls may stand for these."""
+    run = (agent(1, scope=scope), tool(2, "weather", PARIS, "c1", parent=1, scope=scope))
+
+    assert expected == missing(*run, *(each._replace(scope=scope) for each in beside))
+    assert 0 == missing(run[0]._replace(status_code=StatusCode.ERROR), *run[1:], *beside)
+
+
+@pytest.mark.parametrize(("metadata", "expected"), [({"lc_agent_name": "planner"}, 1), ({}, 0)])
+def test_a_graph_may_call_tools_without_a_model(metadata: dict[str, str], expected: int) -> None:
+    """An agent of LangChain does not."""
+    kinds = {"openinference.span.kind": "AGENT"}, {"openinference.span.kind": "CHAIN"}
+    called = {"openinference.span.kind": "TOOL", "tool.name": "weather", "metadata": json.dumps(metadata)}
+    scope = "openinference.instrumentation.langchain"
+    graph = [span(1, "planner", kinds[0], scope=scope), span(2, "tools", kinds[1], parent=1, scope=scope)]
+
+    assert expected == missing(*graph, span(3, "weather", called, parent=2, scope=scope))
+
+
+@pytest.mark.parametrize(("told", "expected"), [("gone", 1), ("tool `delete` not found", 0)])
+def test_a_call_without_an_id(told: str, expected: int) -> None:
+    """Gemini's calls have none: the next model is sent the results in their order."""
+    requests = [asked("weather", PARIS), asked("delete", {"order": 1})]
+    sent = [
+        {"role": "user", "parts": [{"type": "text", "content": "Go."}]},
+        {"role": "assistant", "parts": requests},
+        *({"role": "tool", "parts": [{"type": "tool_call_response", "response": each}]} for each in ("fine", told)),
+    ]
+    run = (
+        ROOT,
+        model(2, *requests, parent=1, scope="shop"),
+        tool(3, "weather", PARIS, "made-up", parent=1, scope="shop"),
+    )
+    after = having(model(8, parent=1, scope="shop"), {"gen_ai.input.messages": json.dumps(sent)})
+
+    assert (expected, 0) == (missing(*run, after), missing(*run))

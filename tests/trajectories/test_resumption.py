@@ -233,6 +233,71 @@ def test_a_failure_is_restored() -> None:
     assert ["gone", None] == [call.error for call in run.calls]
 
 
+def test_equal_calls_without_ids_are_several() -> None:
+    """One was made before the pause, and one beside the call that waited: whether that was made is unknown."""
+    lookup, refund = asked("lookup_order", ORDER), asked("issue_refund", REFUND)
+    told = {"role": "tool", "parts": [{"type": "tool_call_response", "response": {"amount": 40}}]}
+    messages = (user(), asks(lookup), told, asks(lookup, refund), told, told)
+    run = run_of(tool(2, "issue_refund", REFUND, parent=1), sent(3, *messages, parent=1))
+
+    assert ("*lookup_order issue_refund", "lookup_order", "") == summary(run)
+
+
+def test_spans_of_models_that_were_lost() -> None:
+    """Calls of this trace are not restored as well, although an earlier answer has asked for them."""
+    notified = (asks(asked("notify", {}, "c3")), results({"c3": "sent"}))
+    notify = tool(3, "notify", {}, "c3", parent=1)
+    twice = tool(6, "notify", {}, "c3", parent=1)
+    run = run_of(EXECUTED, notify, sent(9, user(), *LOOKED_UP, *REFUNDED, *notified, parent=1))
+
+    assert ("*lookup_order issue_refund notify", "", "") == summary(run)
+    # A call that was approved twice is two calls, and the earlier ones are known all the same.
+    again = run_of(notify, twice, sent(9, user(), *LOOKED_UP, *REFUNDED, *notified, parent=1))
+    assert ("*lookup_order *issue_refund notify notify", "", "") == summary(again)
+
+
+def test_an_agent_that_ends_asking_without_its_model() -> None:
+    """The span of the model that asked last was not received: the run may wait."""
+    for reasons, may_pause in ((["tool_calls"], True), (["stop"], False)):
+        ended = having(agent(1), {"gen_ai.response.finish_reasons": reasons})._replace(scope="agent_framework")
+        looked_up = sent(2, user(), parent=1)
+        (run,) = read(lasting(ended, 90), looked_up, tool(3, "lookup_order", ORDER, "c1", parent=1))
+        assert may_pause is run.completeness.may_pause
+
+
+def test_ids_that_begin_again_in_each_answer() -> None:
+    """Results of an earlier turn are none of the calls that this turn asks for."""
+    turn = (user("and before?"), asks(asked("issue_refund", REFUND, "0")), results({"0": "ok"}), user())
+    waits = lasting(having(agent(1), {"gen_ai.response.finish_reasons": ["tool_calls"]}), 90)._replace(
+        scope="agent_framework"
+    )
+    lookup = tool(3, "lookup_order", ORDER, "0", parent=1)
+    asks_refund = having(
+        sent(4, *turn, asks(asked("lookup_order", ORDER, "0")), results({"0": {"amount": 40}}), parent=1),
+        {"gen_ai.output.messages": json.dumps([asks(asked("issue_refund", REFUND, "0"))])},
+    )
+    asks_lookup = having(
+        sent(2, *turn, parent=1), {"gen_ai.output.messages": json.dumps([asks(asked("lookup_order", ORDER, "0"))])}
+    )
+    (run,) = read(waits, asks_lookup, lookup, asks_refund)
+
+    assert ("lookup_order", "", "") == summary(run)
+    assert ("issue_refund",) == run.completeness.paused
+
+    again = having(
+        sent(3, user(), asks(asked("issue_refund", REFUND, "0")), results({"0": "ok"}), parent=1),
+        {"gen_ai.output.messages": json.dumps([asks(asked("issue_refund", REFUND, "0"))])},
+    )
+    (run,) = read(waits, tool(2, "issue_refund", REFUND, "0", parent=1), again)
+    assert (("issue_refund",), "issue_refund") == (run.completeness.paused, summary(run)[0])
+
+    refused = having(
+        sent(2, *turn, parent=1),
+        {"gen_ai.output.messages": json.dumps([asks(asked("lookup_order", ORDER, "1"), asked("search", {}, "0"))])},
+    )
+    assert ("lookup_order", "", "") == summary(run_of(refused, tool(3, "lookup_order", ORDER, "1", parent=1)))
+
+
 def test_gaps_of_the_execution_are_filled() -> None:
     """From the request of the earlier trace: the id and the arguments."""
     run = run_of(tool(2, "issue_refund", parent=1), sent(3, user(), *LOOKED_UP, *REFUNDED, parent=1))

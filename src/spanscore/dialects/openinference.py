@@ -23,7 +23,7 @@ from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _provider_calls as providers
 from spanscore.dialects import _sent_messages as sent_messages
-from spanscore.model import JSON, NOT_RECORDED, Later, LaterList, Span
+from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Later, LaterList, Span
 
 KIND: Final = "openinference.span.kind"
 TOOL_NAME: Final = "tool.name"
@@ -112,7 +112,7 @@ class Openinference:
                 }
             ),
             by_provider=Later(lambda: sent_messages.by_provider_in(attributes.get(OUTPUT))),
-            failures=Later(lambda: sent_messages.failures_in(attributes.get(OUTPUT))),
+            failures=Later(lambda: _failures(attributes)),
             refused=Later(lambda: sent_messages.refusals_in(attributes.get(INPUT))),
             tool_definitions=Later(lambda: _definitions(span)),
             history=LaterList(lambda: _history(span)),
@@ -142,7 +142,7 @@ def call(span: Span) -> CallReading:
 
 
 def _history(span: Span) -> Sequence[SentMessage]:
-    """Return the messages that the model was sent; from the whole input if the others leave the calls out."""
+    """Return the messages that the model was sent; from the whole input if the others leave calls or failures out."""
     attributes = span.attributes
     keys = [key for key in attributes if key.startswith(_INPUT_MESSAGES)]
     whole = attributes.get(INPUT)
@@ -151,9 +151,23 @@ def _history(span: Span) -> Sequence[SentMessage]:
     if not any("tool" in key or attributes[key] == "tool" for key in keys):
         return ()
     told = sent_messages.numbered_history(attributes, _INPUT_MESSAGES, _FIELD)
-    if any(each.requests for each in told):
+    has_calls = any(each.requests for each in told)
+    if has_calls and not _marks_failures(whole):
         return told
-    return sent_messages.history_in(whole) or told
+    in_whole = sent_messages.history_in(whole)
+    return told if has_calls and not any(each.requests for each in in_whole) else in_whole or told
+
+
+def _marks_failures(given: AttributeValue) -> bool:
+    """Return whether the input may hold LangChain's mark of a failure, which the other attributes leave out."""
+    return isinstance(given, str) and '"error"' in given and '"status"' in given
+
+
+def _failures(attributes: Attributes) -> dict[str, JSON]:
+    """Return the failures of calls, by id."""
+    given = attributes.get(INPUT)
+    sent = messages.failures(content.decoded(given)) if _marks_failures(given) else {}
+    return {**sent_messages.failures_in(attributes.get(OUTPUT)), **sent}
 
 
 def _definitions(span: Span) -> dict[str, JSON]:

@@ -13,8 +13,8 @@ REFUSED: Final = "a span of this run was refused"
 DROPPED: Final = "a span of this run was dropped: the queue of the agent's process was full"
 """Why an evaluation of a run is skipped that was too much for the process that it was made in."""
 MISSING: Final = (
-    "a span of this run was not received, though another names it as its parent, holds the result of its call, or asks"
-    " for calls that no span shows"
+    "a span of this run was not received, though another names it as its parent, holds the result of its call, asks for"
+    " calls that no span shows, or shows a call for which no model asked"
 )
 """Why an evaluation of a run is skipped of which a span was lost before it came here."""
 

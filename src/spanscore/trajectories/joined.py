@@ -57,6 +57,8 @@ def _ranked(
     asked_for = frozenset(request.name for request in requests)
     every = {index: _as_asked(call, asked_for) for index, call in calls.items()}
     join = _Join(requests)
+    # Some providers count calls from 0 in every answer.
+    join.by_key(every, _named_id, lambda request: (request.call_id, request.name))
     join.by_key(every, lambda call: call.call_id, lambda request: request.call_id)
     if join.left and len(join.ranks) < len(every):
         join.by_made_up_ids(every, {request.call_id for request in requests})
@@ -192,6 +194,10 @@ def _as_asked(call: CallReading, asked_for: frozenset[str]) -> CallReading:
 
 def _lacks_result(call: CallReading) -> bool:
     return call.result is NOT_RECORDED and call.error is None
+
+
+def _named_id(call: CallReading) -> object:
+    return None if call.call_id is None else (call.call_id, call.name)
 
 
 def _content_key(call: CallReading | CallRequest) -> object:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
-from spanscore.model import Recorded, ToolCall
+from spanscore.model import NOT_RECORDED, Recorded, StatusCode, ToolCall
 from spanscore.trajectories.requested import Requested
-from spanscore.trajectories.tree import SpanTree
+from spanscore.trajectories.tree import NONE, SpanTree
 
 RUN_THEIR_TOOLS: Final = frozenset(
     {
@@ -30,6 +30,9 @@ RUN_THEIR_TOOLS: Final = frozenset(
     }
 )
 """Scopes of frameworks that execute all tools of an agent themselves, and write a span for each execution."""
+
+_WITHOUT_MODELS: Final = frozenset({"opentelemetry.instrumentation.agno"})
+"""Of these, the ones that leave requests to models to another instrumentation."""
 
 _VALUES: Final = 1_000
 """So many values of an answer are looked at, and so many characters of each text."""
@@ -108,6 +111,68 @@ def unshown_calls(
         if place < len(of_run) and bisect_left(starts_ns, span.start_ns) == bisect_right(starts_ns, of_run[place]):
             found.append(index)
     return found
+
+
+def lost_without_ids(
+    tree: SpanTree, requested: Requested, ranks: Mapping[int, int | None], run_of: Sequence[int]
+) -> list[int]:
+    """Return for each call without an id whose span was lost the position of the model's span that requested it.
+
+    Gemini's calls have no ids: what the next model of the run was sent shows their results by their order. The trace
+    must record executions, as above, and the result must be a tool's.
+
+    Args:
+        tree: the spans.
+        requested: the requests of the models.
+        ranks: the rank of the request of each executed call, as `joined` finds it.
+        run_of: the agent's run that each span works in.
+    """
+    made = {rank for rank in ranks.values() if rank is not None}
+    unmade = [
+        (index, request)
+        for rank, (index, request) in enumerate(requested.requests)
+        if rank not in made and not request.call_id
+    ]
+    if not unmade or not (ranks or any(tree.spans[index].scope in RUN_THEIR_TOOLS for index in tree.agents)):
+        return []
+    asked_after: dict[int, int] = {}
+    of_run: dict[int, int] = {}
+    for index in tree.models:
+        if (before := of_run.get(run_of[index])) is not None:
+            asked_after[before] = index
+        of_run[run_of[index]] = index
+    found = []
+    for index, request in unmade:
+        after = asked_after.get(index, NONE)
+        sent = [] if after == NONE else requested.resumption.asked_last(after)
+        results = [call.answer.result for call in sent if call.answer is not None and call.request == request]
+        found += [index] * any(result is not NOT_RECORDED and not refuses(result) for result in results)
+    return found
+
+
+def lost_requests(tree: SpanTree, run_of: Sequence[int]) -> list[int]:
+    """Return the positions of the spans of agents that have made calls although no span shows a request to a model.
+
+    Their framework makes calls only if a model asks for them, and writes a span for each request to a model: some were
+    not received, nor maybe the spans of other calls. Runs that failed are left out. So are those with other spans
+    beside the calls, which may stand for the requests, unless the dialect knows of the call that it was asked for.
+
+    Args:
+        tree: the spans.
+        run_of: the agent's run that each span works in.
+    """
+    frameworks = RUN_THEIR_TOOLS - _WITHOUT_MODELS
+    others = {index for index in tree.agents if tree.spans[index].status_code != StatusCode.ERROR}
+    others -= {run_of[index] for index in tree.models}
+    if not others:
+        return []
+    asked = others & {run_of[index] for index in tree.calls if tree.readings[index].only_if_asked}
+    silent = {index for index in others if tree.spans[index].scope in frameworks}
+    within_calls = tree.nearest(tree.calls)
+    known = {*tree.calls, *tree.parts, *tree.agents, *tree.superseded}
+    known.update(index for index, reading in enumerate(tree.readings) if reading.not_a_call or reading.is_workflow)
+    silent -= {run_of[index] for index, call in enumerate(within_calls) if call == NONE and index not in known}
+    return [run for run in dict.fromkeys(run_of[index] for index in tree.calls) if run in silent | asked]
 
 
 def refuses(answer: Recorded) -> bool:

@@ -12,6 +12,7 @@ from spanscore.contracts import ModelCallReading
 from spanscore.model import ModelCall, ToolCall
 from spanscore.trajectories.reader import joined_model_calls
 from spanscore.trajectories.readings import NONE
+from spanscore.trajectories.requested import Requested
 from spanscore.trajectories.tree import SpanTree
 
 _OPEN: Final = 16
@@ -66,9 +67,23 @@ class ModelCalls:
         return tuple(user), tuple(system)
 
     def with_turns(
-        self, calls: Iterable[tuple[int, ToolCall]], asked_by: Mapping[int, int], run_of: Sequence[int]
+        self,
+        calls: Iterable[tuple[int, ToolCall]],
+        requested: Requested,
+        ranks: Mapping[int, int | None],
+        run_of: Sequence[int],
     ) -> list[tuple[int, ToolCall]]:
-        """Return the calls, each with the index of its model request among the requests of its run."""
+        """Return the calls, each with the index of its model request among the requests of its run.
+
+        Calls that the model's provider executes have none: it executes them one after the other within one request.
+
+        Args:
+            calls: the calls of the trace, with the positions of their spans.
+            requested: the requests of the models.
+            ranks: the rank of the request of each executed call.
+            run_of: the run that each span works in.
+        """
+        asked_by = requested.asked_by(ranks)
         number: dict[int, int] = {}
         seen: dict[int, int] = {}
         for index in self.positions:
@@ -76,7 +91,8 @@ class ModelCalls:
             seen[run_of[index]] = number[index] + 1
         turned = []
         for index, call in calls:
-            asking = self._asked(index, call, asked_by)
+            is_own = index in self._tree.calls or call.call_id not in requested.by_provider
+            asking = self._asked(index, call, asked_by) if is_own else None
             is_known = asking is not None and asking in number and run_of[asking] == run_of[index]
             turned.append((index, replace(call, turn=number[asking]) if is_known and asking is not None else call))
         return turned

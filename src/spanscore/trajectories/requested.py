@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, chain
 from typing import Final
 
+from spanscore.compare.matching import json_equal
 from spanscore.contracts import CallRequest, CallState, ModelReading
 from spanscore.dialects import mcp_failure, state_of_result
 from spanscore.model import JSON, NOT_RECORDED, Recorded
@@ -85,6 +87,27 @@ class Requested:
                 self._answers.setdefault(each, result)
         return self._answers.get(call_id, NOT_RECORDED)
 
+    def _answer_to(self, span: int, request: CallRequest) -> Recorded:
+        """Return the last result of a requested call that a model was sent, unless the asking model knew it before.
+
+        Some providers count calls from 0 in every answer: then it is the result of an earlier call with the same id.
+
+        Args:
+            span: the position of the asking model's span.
+            request: the call.
+        """
+        call_id, answer = request.call_id or "", self.answer(request.call_id)
+        if answer is NOT_RECORDED or call_id not in self._ids_used_again or call_id in self._readings[span].by_provider:
+            return answer
+        known = self._readings[span].answers.get(call_id, NOT_RECORDED)
+        return NOT_RECORDED if known is not NOT_RECORDED and json_equal(known, answer) else answer
+
+    @cached_property
+    def _ids_used_again(self) -> frozenset[str | None]:
+        """The ids of calls that several answers have, or one of this trace and one of an earlier turn."""
+        times = Counter(request.call_id for _, request in self.requests)
+        return frozenset(call_id for call_id, count in times.items() if count > 1) | self.resumption.answered_before
+
     @cached_property
     def definitions(self) -> Mapping[str, JSON]:
         """The JSON Schemas of the tools that the models' spans declare, by name."""
@@ -120,7 +143,9 @@ class Requested:
             executed: ids of executed calls, which are left out.
         """
         for span, request in self.requests:
-            if request.call_id not in executed and (state := self.state_by_answer(request.call_id)) is not None:
+            if request.call_id in executed or self._answer_to(span, request) is NOT_RECORDED:
+                continue
+            if (state := self.state_by_answer(request.call_id)) is not None:
                 yield span, request, state
 
     def is_answered_later(self, index: int, call_id: str | None, run_of: Sequence[int]) -> bool:
@@ -155,13 +180,17 @@ class Requested:
             owners: the position of the owner of each span.
             executed: the positions of the requests that executed calls join.
         """
-        last = {owners[span]: span for span, _ in self.requests}
+        last = self.asked_last(owners)
         found: dict[int, list[CallRequest]] = {}
         for rank, (span, request) in enumerate(self.requests):
             is_left = last[owners[span]] == span and rank not in executed
-            if is_left and self.answer(request.call_id) is NOT_RECORDED:
+            if is_left and self._answer_to(span, request) is NOT_RECORDED:
                 found.setdefault(owners[span], []).append(request)
         return found
+
+    def asked_last(self, owners: Sequence[int]) -> dict[int, int]:
+        """Return, by its owner, the last span of a model whose answer says for which tools it asks."""
+        return {owners[span]: span for span, _ in self.requests}
 
     def asking_last(self, owners: Sequence[int]) -> dict[int, int]:
         """Return, by its owner, the last span of a model where its answer asks for tools without saying for which."""
@@ -175,7 +204,7 @@ class Requested:
     def calls(self) -> Iterator[tuple[int, CallRequest, Recorded]]:
         """Yield each request with the position of its model span and the result handed back to a model, if any."""
         for span, request in self.requests:
-            yield span, request, self.answer(request.call_id)
+            yield span, request, self._answer_to(span, request)
 
     def request(self, rank: int) -> CallRequest:
         """Return the request of a rank; of a negative one, the call for which the run may have waited."""
@@ -210,7 +239,7 @@ class Requested:
                 before = span, made[rank]
             elif not are_joined and request.call_id not in self.by_provider:
                 continue
-            elif request.call_id not in made_ids and (answer := self.answer(request.call_id)) is not NOT_RECORDED:
+            elif request.call_id not in made_ids and (answer := self._answer_to(span, request)) is not NOT_RECORDED:
                 neighbour = before[1] if before is not None and before[0] == span else None
                 yield span, request, answer, neighbour
 

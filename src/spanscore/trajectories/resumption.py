@@ -7,9 +7,11 @@ What stands before that text are other turns.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from itertools import accumulate, dropwhile
+from itertools import accumulate, chain, dropwhile
 from typing import Final, NamedTuple
 
 from spanscore.compare.matching import json_key
@@ -18,6 +20,9 @@ from spanscore.dialects import mcp_failure, state_of_result
 from spanscore.model import NOT_RECORDED, StatusCode, ToolCall
 from spanscore.trajectories.readings import NONE
 from spanscore.trajectories.tree import SpanTree
+
+_ANSWERED: Final = frozenset({"made", "uncertain"})
+"""The states of calls with an answer that does not refuse them."""
 
 
 class SentCall(NamedTuple):
@@ -44,13 +49,11 @@ class Tail:
 
     model: int
     """The position of the span of that request."""
-    asked: list[list[SentCall]]
-    """The calls by the answer of a model that asked for them; at least one."""
-
-    @property
-    def last(self) -> list[SentCall]:
-        """The calls that the run may have waited for."""
-        return self.asked[-1]
+    before: list[SentCall]
+    """The calls that were asked for, and answered, before the run may have paused."""
+    last: list[SentCall]
+    """The calls that the run may have waited for: those of the last answer of a model. If the trace lacks the spans of
+    models that it has asked since, also the calls of their answers."""
 
 
 class EarlierCalls(NamedTuple):
@@ -95,14 +98,33 @@ class Resumption:
         self.tails: Final[Mapping[int, Tail]] = {
             scope: tail
             for scope, (model, messages) in firsts.items()
-            if (tail := _tail(tree, model, messages)) is not None
+            if (tail := _tail(tree, model, messages, self._made_before(scope))) is not None
         }
-        self.is_later_step: Final = step is not None and _tail(tree, *step) is not None
+        self.is_later_step: Final = not is_run and step is not None and _tail(tree, *step) is not None
         """Whether the trace is one step of a run that has made calls in earlier steps."""
+        known = (
+            messages if self._made_before(scope) else messages[: len(messages) - len(_after_user(messages))]
+            for scope, (_, messages) in firsts.items()
+        )
+        self.answered_before: Final = frozenset(
+            answer.call_id for messages in known for message in messages for answer in message.answers if answer.call_id
+        )
+        """The ids of calls before the first request: of earlier turns, and before a pause."""
         self.cut: Final = [model for model, messages in firsts.values() if _begins_with_answer(messages)]
         """The spans of these first requests, if they begin with the answer to a call that they do not ask for."""
         self.awaited: Final = [call for tail in self.tails.values() for call in tail.last]
         """The calls that the run may have waited for, of all tails."""
+
+    def _made_before(self, scope: int) -> list[CallReading]:
+        """Return the calls below a call that began before the first model there, as one instrumentation saw them."""
+        began = [index for index in self._tree.calls if self.below[index] == scope and (self.before_ns(index) or 0) > 0]
+        scopes = [self._tree.spans[index].scope for index in began]
+        return [self._tree.calls[index] for index, name in zip(began, scopes, strict=True) if name == scopes[0]]
+
+    def asked_last(self, model: int) -> list[SentCall]:
+        """Return the calls of the last answer in the messages that a model's span was sent, with what they returned."""
+        tail = _tail(self._tree, model, self._tree.model_readings[model].history)
+        return [] if tail is None else [call for call in tail.last if call.state == "made"]
 
     def place_of(self, tail: Tail) -> int:
         """Return the negative place in `awaited` of the first call that a tail's run may have waited for."""
@@ -132,7 +154,7 @@ class Resumption:
         return self._tree.spans[models[0]].start_ns - span.start_ns
 
     def earlier(
-        self, joined: Collection[int], refused_here: Collection[int], known: Iterable[ToolCall]
+        self, joined: AbstractSet[int], refused_here: AbstractSet[int], known: Iterable[ToolCall]
     ) -> list[EarlierCalls]:
         """Return the calls of the run in earlier traces, for each tail.
 
@@ -156,19 +178,20 @@ class Resumption:
         found: list[EarlierCalls] = []
         for below, tail in self.tails.items():
             place = self.place_of(tail)
-            told = [call for number, call in enumerate(tail.last) if place + number in refused_here]
-            with_span = [call for number, call in enumerate(tail.last) if place + number in joined and call not in told]
-            is_executed = not all(call.state == "refused" for call in with_span)
-            others = [call for call in tail.last if call.state == "refused" or call not in with_span]
+            # Calls may be equal, if they have no ids.
+            last = {place + number: call for number, call in enumerate(tail.last)}
+            told = last.keys() & refused_here
+            made = [call for rank, call in last.items() if rank in joined and rank not in told]
+            is_executed = not all(call.state == "refused" for call in made)
+            others = {rank: call for rank, call in last.items() if call.state == "refused" or rank not in joined - told}
             of_refused = {"refused"} if is_executed else {"refused", "uncertain"}
-            refused = [call for call in others if call.state in of_refused or call in told]
-            before = [call for asked in tail.asked[:-1] for call in asked]
+            refused = {rank: call for rank, call in others.items() if call.state in of_refused or rank in told}
             # What a person has approved, the model's provider executes itself.
-            is_approved = any(call.is_approved for call in tail.last)
-            is_resumed = is_executed or bool(refused) or is_approved
-            restored = [call for call in before if call.state == "made"] if is_resumed else []
-            uncertain = [call for call in (*before, *others) if call.state in {"made", "uncertain"}]
-            uncertain = [call for call in uncertain if call not in restored and call not in refused]
+            is_resumed = is_executed or bool(refused) or any(call.is_approved for call in tail.last)
+            restored = [call for call in tail.before if call.state == "made"] if is_resumed else []
+            unsure = {"uncertain"} if is_resumed else {"made", "uncertain"}
+            uncertain = [call for call in tail.before if call.state in unsure]
+            uncertain += [call for rank, call in others.items() if rank not in refused and call.state in _ANSWERED]
             if not is_resumed:
                 # A specialist may be handed the calls of others; below a call nothing says so.
                 uncertain = [call for call in uncertain if not is_known(call.request)] if below == NONE else []
@@ -181,16 +204,18 @@ class Resumption:
                     uncertain=tuple(_call(call, agent) for call in uncertain),
                     refused=tuple(
                         _call(call._replace(answer=None), agent)
-                        for call in (*(each for each in before if each.state == "refused"), *refused)
+                        for call in (*(each for each in tail.before if each.state == "refused"), *refused.values())
                     ),
-                    named=tuple(call.request.name for call in refused if call not in with_span and call not in told),
+                    named=tuple(
+                        call.request.name for rank, call in refused.items() if rank not in joined and rank not in told
+                    ),
                     is_resumed=is_resumed,
                 )
             )
         return found
 
 
-def content_of(call: ToolCall | CallReading | CallRequest) -> object:
+def content_of(call: ToolCall | CallReading | CallRequest) -> tuple[str | None, object]:
     """Return what a call has in common with a repetition of it: its name, and its arguments if they are recorded."""
     return call.name, None if call.arguments is NOT_RECORDED else json_key(call.arguments)
 
@@ -237,11 +262,28 @@ def _first_sent(tree: SpanTree, models: Sequence[int]) -> tuple[int, Sequence[Se
     return None
 
 
-def _tail(tree: SpanTree, model: int, messages: Sequence[SentMessage]) -> Tail | None:
-    """Return the tail of the first request; None if it begins a turn."""
+def _tail(tree: SpanTree, model: int, messages: Sequence[SentMessage], made: Sequence[CallReading] = ()) -> Tail | None:
+    """Return the tail of the first request, before which these calls began; None if it begins a turn."""
     after = _after_user(messages)
     asked = list(_asked(after, tree.model_readings[model])) if len(after) < len(messages) else []
-    return Tail(model, asked) if asked else None
+    if not asked:
+        return None
+    place = len(asked) - 1
+    while place and not _are_asked(made, [*chain.from_iterable(asked[place:])]):
+        place -= 1
+    if not _are_asked(made, [*chain.from_iterable(asked[place:])]):
+        place = len(asked) - 1
+    return Tail(model, [*chain.from_iterable(asked[:place])], [*chain.from_iterable(asked[place:])])
+
+
+def _are_asked(made: Sequence[CallReading], asked: Sequence[SentCall]) -> bool:
+    """Return whether these calls may all have been asked for: by id, however often they were made, or by tool."""
+    known = {(each.request.call_id, *content_of(each.request)) for each in asked}
+    left = Counter(each.request.name for each in asked)
+    left.subtract(
+        call.name for call in made if call.name is not None and (call.call_id, *content_of(call)) not in known
+    )
+    return min(left.values()) >= 0
 
 
 def _after_user(messages: Sequence[SentMessage]) -> Sequence[SentMessage]:
@@ -315,4 +357,11 @@ def _judged(answer: CallReading, reading: ModelReading) -> CallReading:
     state = state_of_result(answer.result) or ("uncertain" if answer.call_id in reading.refused else None)
     if state is not None:
         return replace(answer, state=state)
-    return replace(answer, error=answer.error or mcp_failure(answer.result))
+    return replace(answer, error=answer.error or _marked(answer, reading) or mcp_failure(answer.result))
+
+
+def _marked(answer: CallReading, reading: ModelReading) -> str | None:
+    """Return the failure that a mark elsewhere shows, if it is of this answer: some ids begin again in each answer."""
+    failure = reading.failures.get(answer.call_id or "")
+    is_own = isinstance(failure, str) and isinstance(answer.result, str) and answer.result.strip().startswith(failure)
+    return failure if is_own and isinstance(failure, str) else None

@@ -25,7 +25,7 @@ from spanscore.model import (
     reported_trace_id,
 )
 from spanscore.trajectories.listed_calls import executed_calls, requested_calls
-from spanscore.trajectories.lost_calls import lost_calls, unshown_calls
+from spanscore.trajectories.lost_calls import lost_calls, lost_requests, lost_without_ids, unshown_calls
 from spanscore.trajectories.masked import is_masked, without_marks
 from spanscore.trajectories.model_calls import ModelCalls
 from spanscore.trajectories.parts_of_runs import PartsOfRuns
@@ -98,10 +98,12 @@ def trajectories(
         for find in (lost_calls, unshown_calls)
         for index in find(tree, requested, listed_calls, invoked_of)
     )
+    lost.update(run_of[index] for index in lost_without_ids(tree, requested, ranks, invoked_of))
+    lost.update(run_of[index] for index in lost_requests(tree, invoked_of))
     unlisted = frozenset() if executed else frozenset(run_of[index] for index in requested.unrecorded())
     models = ModelCalls(tree) if model_calls else None
     parts = PartsOfRuns(tree, run_of, requested.resumption, withheld, listed_calls, ranks)
-    with_turns = listed_calls if models is None else models.with_turns(listed_calls, requested.asked_by(ranks), run_of)
+    with_turns = listed_calls if models is None else models.with_turns(listed_calls, requested, ranks, run_of)
     for index, call in with_turns:
         calls.setdefault(run_of[index], []).append(call)
         if invoked_of[index] in counts:

@@ -129,8 +129,9 @@ class Withheld:
             return told.state
         return self._requested.state_by_answer(request.call_id)
 
-    def _ask(self, request: CallRequest, state: CallState, pause: int) -> None:
-        since_ns = self._tree.spans[pause].start_ns
+    def _ask(self, request: CallRequest, state: CallState, pause: int, asking: int = NONE) -> None:
+        """Add a call without a span, which is not executed after its `pause`, or after the model's span that asked."""
+        since_ns = self._tree.spans[pause if asking == NONE else asking].start_ns
         self._asked[request.call_id or request.name] = _Asked(request, state, since_ns, pause)
 
     def _add_unfinished(self) -> None:
@@ -234,7 +235,7 @@ class Withheld:
                 outer = above[outer]
         unnamed = [index for index in unnamed if index not in explained or readings[index].ends_asking]
         around = self._tree.nearest({parents[index] for index in unnamed if not readings[index].ends_asking} - {NONE})
-        below = self._requested.left_open(above, self._ranks)
+        below, asked_last = self._requested.left_open(above, self._ranks), self._requested.asked_last(above)
         beside = self._requested.left_open(around, self._ranks)
         asking = self._requested.asking_last(above)
         last_of_kind = {(parents[index], self._tree.spans[index].name): index for index in self._tree.order}
@@ -244,6 +245,7 @@ class Withheld:
             if readings[index].is_agent is None and last_of_kind[parents[index], self._tree.spans[index].name] == index
         )
         latest_ns = {parents[index]: self._tree.spans[index].start_ns for index in self._calls}
+        self._may_wait.extend(index for index in unnamed if index not in below and self._lacks_model(index, above))
         for index in unnamed:
             found = below.get(index)
             if not readings[index].ends_asking:
@@ -254,7 +256,19 @@ class Withheld:
                 found = [] if is_executed else [_UNNAMED]
                 self._may_wait.extend([index] * is_executed)
             for request in found or ():
-                self._ask(request, "waits", index)
+                self._ask(request, "waits", index, asked_last.get(index, NONE))
+
+    def _lacks_model(self, index: int, above: Sequence[int]) -> bool:
+        """Return whether an agent ends with an answer that asks for tools, though no span shows a model's such answer.
+
+        Args:
+            index: the position of a span.
+            above: the position of the span around each span that may be the agent's.
+        """
+        last = {above[model]: model for model in self._tree.models}
+        asked_last = {**self._requested.asked_last(above), **self._requested.asking_last(above)}
+        is_run = index in self._tree.agents and self._tree.readings[index].ends_asking
+        return is_run and (index not in asked_last or asked_last[index] != last[index])
 
     def _add_blocking(self) -> None:
         """Add the calls for which a run blocks: it writes nothing until a person has answered.

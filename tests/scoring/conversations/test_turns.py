@@ -145,6 +145,12 @@ def test_restored_calls_that_an_earlier_turn_executed() -> None:
 
     assert ("look", "look", "refund") == joined_turns([turn(1, "look"), resumed]).trajectory.names
     assert ("look", "look", "look", "refund") == joined_turns([resumed]).trajectory.names
+    # The first part was not received, and the run has paused twice.
+    again = turn(3, same, by_arguments, other, ToolCall(name="refund", arguments={}, restored=True), "notify")
+    assert ("look", "look", "look", "refund", "notify") == joined_turns([resumed, again]).trajectory.names
+    # A call that only a model's span shows, such as one of the provider.
+    without_span = turn(1, ToolCall(name="look", arguments={}, call_id="0"))
+    assert ("look", "look", "refund") == joined_turns([without_span, resumed]).trajectory.names
 
 
 def test_uncertain_and_refused_calls() -> None:

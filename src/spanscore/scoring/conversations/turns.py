@@ -159,13 +159,13 @@ def joined_turns(turns: Iterable[Turn], *, continued: bool = False) -> JoinedTur
 
 
 def _calls_by_turn(runs: Sequence[Trajectory]) -> Iterator[list[ToolCall]]:
-    """Yield the calls of each turn, without restored ones that an earlier turn executed."""
+    """Yield the calls of each turn, without restored ones that an earlier turn has."""
     executed: set[_Identity] = set()
     models = 0
     for run in runs:
         found = [call for call in run.calls if not call.restored or _identities(call)[0] not in executed]
         yield [replace(call, turn=call.turn + models) if models and call.turn is not None else call for call in found]
-        executed.update(each for call in found if call.span_id is not None for each in _identities(call))
+        executed.update(each for call in found for each in _identities(call))
         models += len(run.model_calls)
 
 
