@@ -230,12 +230,12 @@ def _first_sent(tree: SpanTree, models: Sequence[int]) -> tuple[int, Sequence[Se
 
 def _tail(tree: SpanTree, model: int, messages: Sequence[SentMessage]) -> Tail | None:
     """Return the tail of the first request; None if it begins a turn."""
-    after = _after_user(messages)
-    asked = list(_asked(after, tree.model_readings[model])) if len(after) < len(messages) else []
+    after = after_user(messages)
+    asked = list(sent_calls(after, tree.model_readings[model])) if len(after) < len(messages) else []
     return Tail(model, asked) if asked else None
 
 
-def _after_user(messages: Sequence[SentMessage]) -> Sequence[SentMessage]:
+def after_user(messages: Sequence[SentMessage]) -> Sequence[SentMessage]:
     """Return the messages behind the last text of a user; all if there is no such text."""
     last = next((place for place in range(len(messages), 0, -1) if messages[place - 1].is_user_text), 0)
     return messages[last:]
@@ -243,11 +243,11 @@ def _after_user(messages: Sequence[SentMessage]) -> Sequence[SentMessage]:
 
 def _begins_with_answer(messages: Sequence[SentMessage]) -> bool:
     """Return whether an answer to a call comes before all requests in the user's last turn."""
-    first = next((each for each in _after_user(messages) if each.requests or each.answers), SentMessage())
+    first = next((each for each in after_user(messages) if each.requests or each.answers), SentMessage())
     return not first.requests and any(each.call_id for each in first.answers)
 
 
-def _asked(messages: Sequence[SentMessage], reading: ModelReading) -> Iterator[list[SentCall]]:
+def sent_calls(messages: Sequence[SentMessage], reading: ModelReading) -> Iterator[list[SentCall]]:
     """Yield the calls of each answer of a model; answers without a result between them are one.
 
     A model is asked again only when all calls of its answer have a result, though its messages may leave some out.
