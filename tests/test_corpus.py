@@ -37,6 +37,7 @@ AGENT_NOT_TOLD = {
     "langchain-0x-tl": "the sub-agent shows in the paths of the spans of its steps alone",
     "langchain-js-tl-wrapped": "a graph's span is called as its class is",
     "langsmith-js-otel": "the sub-agent's span is that of any chain",
+    "llama-index-approval-genai": "a call with which a workflow continues is above no agent's span",
     "llama-index-approval-nocontent": "the agent's name is content",
     "llama-index-tl": "an agent whose answers are streamed shows in the steps that do not ask its model",
     "openlit-langchain": "the graph of the team stands for its agents",

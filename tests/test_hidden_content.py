@@ -35,6 +35,8 @@ PAUSING: Final = [name for name in NAMES if re.search("approval|confirm|interrup
 
 UNDECIDED: Final = {
     "agent-framework-approval": "a trace that continues after a refused call has one span of a model and no other sign",
+    "agno-approval-genai": "only the result of the agent's run shows a pause, and only its input that it continues",
+    "llama-index-approval-genai": "only the answer of an agent shows a pause, and only its input that it continues",
     "strands-interrupt": "Strands has no switch for content, and only messages show a refusal",
     "strands-interrupt-semconv": "Strands has no switch for content, and only messages show a pause",
 }

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -84,3 +85,33 @@ def test_a_run_that_waits_or_continues(name: str, said: str, expected: tuple[tup
     (run,) = read(span(1, name, attributes, scope="openinference.instrumentation.agno"))
 
     assert expected == (run.completeness.paused, run.completeness.begin_unseen)
+
+
+@pytest.mark.parametrize(
+    ("said", "paused"),
+    [("I have tools to execute, but I need confirmation.", ("",)), ("Booked: I have tools to execute, but ", ())],
+)
+def test_opentelemetrys_run_ends_with_a_constant_if_it_waits(said: str, paused: tuple[str, ...]) -> None:
+    """The answer of the agent's span is what Agno gives the run."""
+    parts = [{"role": "assistant", "parts": [{"type": "text", "content": said}]}]
+
+    (trajectory,) = read(opentelemetrys_run(**{"gen_ai.output.messages": json.dumps(parts)}))
+
+    assert trajectory.completeness.paused == paused
+
+
+@pytest.mark.parametrize("confirmed", [True, False])
+def test_opentelemetrys_run_that_continues_is_given_the_persons_answer(*, confirmed: bool) -> None:
+    """It stands where the result of the call would."""
+    part = {"type": "tool_call_response", "id": "c1", "response": {"confirmed": confirmed}}
+    given = [{"role": "tool", "parts": [part]}]
+
+    (trajectory,) = read(opentelemetrys_run(**{"gen_ai.input.messages": json.dumps(given)}))
+
+    assert trajectory.completeness.begin_unseen
+
+
+def opentelemetrys_run(**attributes: Any) -> Span:
+    """The span of an agent's run."""
+    held = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "planner", **attributes}
+    return span(1, "invoke_agent planner", held, scope="opentelemetry.instrumentation.genai.agno")

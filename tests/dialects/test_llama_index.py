@@ -3,8 +3,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from dialects.spans import call, calls, exception, read, span
 from spanscore.model import Span, StatusCode
+from traces import lasting
 
 OPENINFERENCE = "openinference.instrumentation.llama_index"
 OPENLLMETRY = "opentelemetry.instrumentation.llamaindex"
@@ -144,3 +147,43 @@ def test_a_call_is_of_the_agent_whose_step_has_asked_its_model() -> None:
     spans = (span(1, "AgentWorkflow.run"), asks(2, "desk"), *runs(4), asks(6, "clerk"), *runs(8))
 
     assert ["desk", "clerk"] == [each.agent for each in calls(*spans)]
+
+
+def test_opentelemetrys_agent_stops_at_the_calls_that_it_asks_for() -> None:
+    """The tool that waits for a person has a span without a result; the other has been called."""
+    asked = [{"type": "tool_call", "id": f"c{n}", "name": name, "arguments": "{}"} for n, name in enumerate(("a", "b"))]
+    agent = {"gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": asked}])}
+    done = {"gen_ai.tool.name": "a", "gen_ai.tool.call.id": "c0", "gen_ai.tool.call.result": "ok"}
+
+    (trajectory,) = read(
+        lasting(opentelemetrys(1, "invoke_agent", **agent), 9),
+        opentelemetrys(2, "execute_tool", **done),
+        opentelemetrys(3, "execute_tool", **{"gen_ai.tool.name": "b", "gen_ai.tool.call.id": "c1"}),
+    )
+
+    assert ([made.name for made in trajectory.calls], trajectory.completeness.paused) == (["a"], ("b",))
+
+
+@pytest.mark.parametrize(
+    ("held", "is_unseen"),
+    [
+        ({"gen_ai.output.messages": "[]"}, True),
+        ({"gen_ai.output.messages": "[]", "gen_ai.input.messages": "[]"}, False),
+        ({}, False),  # without content
+    ],
+)
+def test_opentelemetrys_workflow_that_continues_is_given_no_messages(held: dict[str, str], *, is_unseen: bool) -> None:
+    """It is given the person's answer alone."""
+    call = opentelemetrys(2, "execute_tool", **{"gen_ai.tool.name": "a"})
+
+    (trajectory,) = read(opentelemetrys(1, "invoke_workflow", **held), call)
+
+    assert trajectory.completeness.begin_unseen == is_unseen
+
+
+def opentelemetrys(number: int, operation: str, **attributes: str) -> Span:
+    """A span by OpenTelemetry's own instrumentation; all are below the first."""
+    held = {"gen_ai.operation.name": operation, **attributes}
+    return span(
+        number, operation, held, parent=min(number - 1, 1), scope="opentelemetry.instrumentation.genai.llama_index"
+    )

@@ -79,3 +79,19 @@ def test_smolagents() -> None:
         call(3, "book", {"nights": 2}, call_id="c1", error="ValueError: full"),
         call(5, "book", {"nights": 2}, call_id="c2"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("given", "is_unseen"),
+    [
+        ("\"Command(resume={'decisions': [{'type': 'approve'}]})\"", True),
+        ("{'messages': [{'role': 'user', 'content': 'Command(resume='}]}", False),
+    ],
+)
+def test_a_graph_that_is_given_a_persons_answer_continues(given: str, *, is_unseen: bool) -> None:
+    """The messages of its models leave the calls out."""
+    run = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "planner", "gen_ai.workflow.input": given}
+
+    (trajectory,) = read(span(1, "invoke_agent planner", run, scope=LANGCHAIN), tool(2, arguments="{}"))
+
+    assert trajectory.completeness.begin_unseen == is_unseen

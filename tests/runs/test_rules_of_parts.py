@@ -39,6 +39,10 @@ HIDDEN: Final = "+ + + + - +"
 """The whole run, without content."""
 TWICE: Final = "+ + x x x +"
 """The run refunds twice, the second time an amount that it has not seen."""
+MAILED: Final = "- - - - - x"
+"""A mail is sent beside the call that waits."""
+MAYBE_MAILED: Final = "+ + + + + -"
+"""Whether the mail was sent before the pause cannot be told."""
 EDITED: Final = "+ + + + x +"
 """The person has changed the amount: no message has it."""
 OTHERS: Final = {
@@ -82,6 +86,24 @@ OTHERS: Final = {
         "edited-resumed": EDITED,
         "hidden-approved-resumed": UNSEEN,
         "hidden-rejected-resumed": SKIPPED,
+    },
+    # Without the spans of a client no span has messages.
+    "agno-approval-genai": {
+        "alone-approved-resumed": UNSEEN,
+        "alone-rejected-resumed": SKIPPED,
+        "parallel-asks": MAILED,
+        "parallel-resumed": MAYBE_MAILED,
+    },
+    "llama-index-approval-genai": {
+        "alone-approved-resumed": UNSEEN,
+        "parallel-asks": MAILED,
+        "parallel-resumed": MAYBE_MAILED,
+    },
+    # The messages leave the calls out.
+    "langgraph-approval-openlit": {
+        "approved-resumed": UNSEEN,
+        "rejected-resumed": SKIPPED,
+        "parallel-resumed": "- - + + - x",
     },
     "llama-index-approval-nocontent": {"approved-resumed": UNSEEN, "live-yes": HIDDEN},
     # No span of a model has messages.

@@ -36,6 +36,8 @@ NOT_SEEN: Final = {
     # The application has refused in its own words.
     *((f"{name}-approval{of}", "reason-resumed") for name, of in (("openai-agents", "-client"), ("agno", ""))),
     ("openai-agents-approval-nocontent", "rejected-resumed"),
+    # No span names the call.
+    ("agno-approval-genai", "alone-approved-asks"),
     # Content is hidden.
     ("mastra-approval-nocontent", "never-asks"),
     *(("langgraph-approval-nocontent", f"{each}-asks") for each in ("approved", "rejected", "parallel")),
@@ -53,6 +55,9 @@ BEGINS_UNSEEN: Final = {
     *(("llama-index-approval-tl", f"{scenario}-resumed") for scenario in ("approved", "declined", "parallel")),
     *(("openai-agents-approval-v2", f"{scenario}-resumed") for scenario in ("approved", "parallel")),
     *(("openai-agents-approval-nocontent", f"{scenario}-resumed") for scenario in ("approved", "parallel", "sub")),
+    *(("agno-approval-genai", f"alone-{each}-resumed") for each in _DECIDED),
+    ("llama-index-approval-genai", "alone-approved-resumed"),
+    *(("langgraph-approval-openlit", f"{each}-resumed") for each in (*_DECIDED, "parallel")),
     *((f"openai-agents-approval-{name}", "hidden-approved-resumed") for name in ("genai", "tl")),
     ("openai-agents-js-approval", "hidden-approved-resumed"),
     *((name, f"hidden-{each}-resumed") for name in ("agno-approval", "langgraph-approval-tl") for each in _DECIDED),

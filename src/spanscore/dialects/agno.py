@@ -1,4 +1,4 @@
-"""Agno under OpenInference and under OpenLLMetry."""
+"""Agno under OpenInference, OpenLLMetry, and OpenTelemetry's own instrumentation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Final
 
 from spanscore.contracts import CallReading, CallRequest, Markers, Reading
 from spanscore.dialects import _content as content
-from spanscore.dialects import openinference, openllmetry
+from spanscore.dialects import _model_messages as messages
+from spanscore.dialects import gen_ai, openinference, openllmetry
 from spanscore.dialects._framework import FrameworkDialect
 from spanscore.dialects._literals import literal
 from spanscore.model import NOT_RECORDED, Span
@@ -22,21 +23,27 @@ _REDACTED: Final = "__REDACTED__"
 _MAY_HAVE_TOOLS: Final = ("agno.tools", "agno.team")
 """Attributes that OpenInference writes for an agent with tools, and for a team."""
 _CONTINUED: Final = (".continue_run", ".acontinue_run")
+_OPENTELEMETRY: Final = "opentelemetry.instrumentation.genai.agno"
 
 
 class Agno(FrameworkDialect):
-    """Agno, by OpenInference's and OpenLLMetry's instrumentors (recorded with agno 3.1.10).
+    """Agno, by the instrumentors of OpenInference, OpenLLMetry and OpenTelemetry (recorded with agno 3.1.10).
 
     OpenInference writes the arguments into `tool.parameters`, where its other instrumentors have the tool's schema.
     OpenLLMetry writes the whole execution as its output, as Pydantic prints it: a failure shows only there, and the
     status is OK. A run that waits for a person ends with a constant; the span of the run that continues has a name of
-    its own, and under OpenLLMetry none: its first tool's span has no parent.
+    its own, and under OpenLLMetry none: its first tool's span has no parent. OpenTelemetry writes the person's answer
+    into the input of the agent's span, as the result of the call.
     """
 
-    markers = Markers(scopes=frozenset({"openinference.instrumentation.agno", "opentelemetry.instrumentation.agno"}))
-    reads = openinference.READS | openllmetry.READS | {"tool.parameters", *_MAY_HAVE_TOOLS}
+    markers = Markers(
+        scopes=frozenset({"openinference.instrumentation.agno", "opentelemetry.instrumentation.agno", _OPENTELEMETRY})
+    )
+    reads = gen_ai.READS | openinference.READS | openllmetry.READS | {"tool.parameters", *_MAY_HAVE_TOOLS}
 
     def read(self, span: Span) -> Reading | None:
+        if span.scope == _OPENTELEMETRY:
+            return _opentelemetry(span) if span.attributes.get(gen_ai.OPERATION) == "invoke_agent" else None
         kind = span.attributes.get(openllmetry.KIND)
         if kind == "tool":
             return Reading(call=_openllmetry(span), resumes=not span.parent_span_id)
@@ -53,6 +60,19 @@ class Agno(FrameworkDialect):
         if call.arguments is NOT_RECORDED:
             call = replace(call, arguments=content.arguments(span.attributes.get("tool.parameters")))
         return Reading(call=call)
+
+
+def _opentelemetry(span: Span) -> Reading:
+    match content.decoded(span.attributes.get(gen_ai.OUTPUT)):
+        case [{"parts": [{"content": str(said)}, *_]}, *_]:
+            pauses = said.startswith(_PAUSED)
+        case _:
+            pauses = False
+    given = messages.answers(content.decoded(span.attributes.get(gen_ai.INPUT)))
+    return Reading(
+        waits=(CallRequest(name=""),) if pauses else (),
+        resumes=any(isinstance(answer, dict) and "confirmed" in answer for answer in given.values()),
+    )
 
 
 def _openllmetry(span: Span) -> CallReading:

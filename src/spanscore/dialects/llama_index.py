@@ -1,4 +1,4 @@
-"""LlamaIndex under OpenInference and under OpenLLMetry."""
+"""LlamaIndex under OpenInference, OpenLLMetry, and OpenTelemetry's own instrumentation."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Final
 
 from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallReading, ModelReading, Reading
 from spanscore.dialects import _content as content
+from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import gen_ai, openinference, openllmetry
 from spanscore.dialects._framework import FrameworkDialect
 from spanscore.model import Recorded, Span
@@ -22,27 +23,33 @@ STEP: Final = ".run_agent_step"
 """The end of the name of the step of a workflow in which an agent asks its model."""
 _ANSWERED: Final = '{"response": {'
 """The beginning of the result of such a step, under OpenLLMetry."""
+_OPENTELEMETRY: Final = "opentelemetry.instrumentation.genai.llama_index"
 _INNER_TOOL: Final = "FunctionTool.task"
 
 
 class LlamaIndex(FrameworkDialect):
-    """Tool spans of LlamaIndex, by OpenInference's and OpenLLMetry's instrumentors (recorded with core 0.14.25).
+    """LlamaIndex, by the instrumentors of OpenInference, OpenLLMetry and OpenTelemetry (recorded with core 0.14.25).
 
     OpenInference writes spans of `FunctionTool`, OpenLLMetry spans `*.task` with a tool's name; both have the
     ToolOutput as JSON. OpenLLMetry writes a second span of each call, `FunctionTool.task`; without both, the tool
     waits for a person's event. The agent's name is at the end of the values that the steps of the workflow pass on.
-    A step in which an agent asks its model is beside the steps that call the tools.
+    A step in which an agent asks its model is beside the steps that call the tools. OpenTelemetry follows the GenAI
+    conventions: an agent whose own answer asks for calls has stopped at them.
     """
 
     markers = Markers(
         attributes=frozenset({_TOOL_ARGUMENTS}),
-        scopes=frozenset({"openinference.instrumentation.llama_index", "opentelemetry.instrumentation.llamaindex"}),
+        scopes=frozenset(
+            {"openinference.instrumentation.llama_index", "opentelemetry.instrumentation.llamaindex", _OPENTELEMETRY}
+        ),
     )
-    reads = openinference.READS | openllmetry.READS | {_TOOL_ARGUMENTS, *_TOOL_NAME}
+    reads = gen_ai.READS | openinference.READS | openllmetry.READS | {_TOOL_ARGUMENTS, *_TOOL_NAME}
     reads_for_model_calls = frozenset[str]()
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
+        if span.scope == _OPENTELEMETRY:
+            return _opentelemetry(span)
         if attributes.get(openinference.KIND) == "TOOL":
             # Agents await their tools; an application that calls one by itself seldom does.
             return Reading(call=_openinference(span), only_if_asked=span.name.endswith(".acall"))
@@ -59,6 +66,15 @@ class LlamaIndex(FrameworkDialect):
     def read_model_call(self, span: Span) -> ModelCallReading | None:
         is_part = span.name.endswith("._prepare_chat_with_tools") or _is_step(span)
         return ModelCallReading(is_request=False) if is_part else None
+
+
+def _opentelemetry(span: Span) -> Reading:
+    operation, said = span.attributes.get(gen_ai.OPERATION), span.attributes.get(gen_ai.OUTPUT)
+    return Reading(
+        waits=messages.requests(content.decoded(said)) if operation == "invoke_agent" else (),
+        # A workflow that continues is given no messages.
+        resumes=operation == "invoke_workflow" and said is not None and gen_ai.INPUT not in span.attributes,
+    )
 
 
 def _is_step(span: Span) -> bool:

@@ -31,6 +31,9 @@ _FRAMEWORKS: Final = (
     "strands",
 )
 _LANGGRAPH: Final = "openlit.instrumentation.langgraph"
+_GIVEN: Final = "gen_ai.workflow.input"
+_RESUMED: Final = ('"Command(resume=', "Command(resume=")
+"""Beginnings of what a graph is given that continues with a person's answer, as Python prints it."""
 _RUN_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
@@ -47,13 +50,16 @@ class Openlit(FrameworkDialect):
         attributes=frozenset({_FAILURE}),
         scopes=frozenset(f"openlit.instrumentation.{name}" for name in _FRAMEWORKS) | {"openlit.otel.tracing"},
     )
-    reads = gen_ai.READS | {_FAILURE, "gen_ai.workflow.name"}
+    reads = gen_ai.READS | {_FAILURE, "gen_ai.workflow.name", _GIVEN}
     capture_settings = (CaptureSetting("OPENLIT_CAPTURE_MESSAGE_CONTENT=true", scopes=("openlit.",)),)
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
         if attributes.get(gen_ai.OPERATION) != gen_ai.EXECUTE_TOOL:
-            return _graph(span) if span.scope == _LANGGRAPH else None
+            if span.scope == _LANGGRAPH:
+                return _graph(span)
+            resumes = (content.text(attributes.get(_GIVEN)) or "").startswith(_RESUMED)
+            return Reading(resumes=True) if resumes else None
         given = attributes.get(gen_ai.ARGUMENTS)
         message = tool_message(content.decoded(attributes.get(gen_ai.RESULT)))
         call_id = content.identifier(attributes.get(gen_ai.CALL_ID))

@@ -40,7 +40,7 @@ def executed_calls(
         calls = {index: reading for index, (_, reading) in zip(calls, executed, strict=True)}
         if not any(reading.not_a_call for reading in tree.readings):
             asked = [
-                (index, _asked(tree, requested, index, request, answer), before)
+                (index, _asked(tree, index, request, answer, requested.failure(request.call_id)), before)
                 for index, request, answer, before in requested.unexecuted(ranks)
                 if withheld.state_of(request) is None
             ]
@@ -120,20 +120,22 @@ def requested_calls(tree: SpanTree, requested: Requested, withheld: Withheld) ->
     if any(reading.call is not None or reading.not_a_call for reading in tree.readings):
         return []
     return [
-        (index, _asked(tree, requested, index, request, answer))
-        for index, request, answer in requested.calls()
-        if (answer is not NOT_RECORDED or not tree.is_step) and withheld.state_of(request) is None
+        (index, _asked(tree, index, request, answer.result, answer.error) if answer else _asked(tree, index, request))
+        for index, (request, answer) in requested.calls()
+        if (answer is not None or not tree.is_step) and withheld.state_of(request) is None
     ]
 
 
-def _asked(tree: SpanTree, requested: Requested, index: int, request: CallRequest, result: Recorded) -> ToolCall:
+def _asked(
+    tree: SpanTree, index: int, request: CallRequest, result: Recorded = NOT_RECORDED, error: str | None = None
+) -> ToolCall:
     """Return the call that a model's span requests; its time is the end of that span."""
     end_ns = tree.spans[index].end_ns
     return ToolCall(
         name=request.name,
         arguments=request.arguments,
         result=result,
-        error=requested.failure(request.call_id),
+        error=error,
         call_id=request.call_id,
         start_ns=end_ns,
         end_ns=end_ns,

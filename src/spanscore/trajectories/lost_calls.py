@@ -9,8 +9,9 @@ from itertools import islice
 from typing import Final
 
 from spanscore.model import NOT_RECORDED, Recorded, StatusCode, ToolCall
+from spanscore.trajectories.readings import NONE
 from spanscore.trajectories.requested import Requested
-from spanscore.trajectories.tree import NONE, SpanTree
+from spanscore.trajectories.tree import SpanTree
 
 RUN_THEIR_TOOLS: Final = frozenset(
     {

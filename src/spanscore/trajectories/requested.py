@@ -10,12 +10,12 @@ from itertools import accumulate, chain
 from typing import Final
 
 from spanscore.compare.matching import json_equal
-from spanscore.contracts import CallRequest, CallState, ModelReading
+from spanscore.contracts import CallReading, CallRequest, CallState, ModelReading
 from spanscore.dialects import mcp_failure, state_of_result
 from spanscore.model import JSON, NOT_RECORDED, Recorded
 from spanscore.trajectories.readings import NONE
-from spanscore.trajectories.resumption import Resumption
-from spanscore.trajectories.tree import SpanTree
+from spanscore.trajectories.resumption import Resumption, SentCall, after_user, content_of, sent_calls
+from spanscore.trajectories.tree import CUT_NS, SpanTree
 
 
 class Requested:
@@ -184,7 +184,7 @@ class Requested:
         found: dict[int, list[CallRequest]] = {}
         for rank, (span, request) in enumerate(self.requests):
             is_left = last[owners[span]] == span and rank not in executed
-            if is_left and self._answer_to(span, request) is NOT_RECORDED:
+            if is_left and self._sent_back(rank).answer is None:
                 found.setdefault(owners[span], []).append(request)
         return found
 
@@ -201,10 +201,52 @@ class Requested:
             if self._readings[index].asks and not self._readings[index].requests
         }
 
-    def calls(self) -> Iterator[tuple[int, CallRequest, Recorded]]:
-        """Yield each request with the position of its model span and the result handed back to a model, if any."""
-        for span, request in self.requests:
-            yield span, request, self._answer_to(span, request)
+    def calls(self) -> Iterator[tuple[int, SentCall]]:
+        """Yield each request with the position of its model span and the answer handed back to a model, if any."""
+        for rank, (span, _) in enumerate(self.requests):
+            yield span, self._sent_back(rank)
+
+    def _sent_back(self, rank: int) -> SentCall:
+        """Return a request with its answer: by its id, if that is its own; else as the agent's next model was sent it.
+
+        Gemini gives calls no id, or counts them from 0 in every answer, and some clients answer by other ids.
+        """
+        span, request = self.requests[rank]
+        if request.call_id in self._ids_used_again and rank in self._repeated_by_next:
+            return self._repeated_by_next[rank]
+        result = self._answer_to(span, request)
+        if result is not NOT_RECORDED:
+            return SentCall(request, CallReading(result=result, error=self.failure(request.call_id)))
+        return self._repeated_by_next.get(rank, SentCall(request, None))
+
+    def _latest_start_ns(self, index: int) -> int:
+        start_ns = self._tree.spans[index].start_ns
+        return start_ns if start_ns % CUT_NS else start_ns + CUT_NS - 1
+
+    @cached_property
+    def _repeated_by_next(self) -> Mapping[int, SentCall]:
+        """The requests that the next request to a model of the same agent repeats last, with their answers, by rank."""
+        ranks: dict[int, list[int]] = {}
+        for rank, (span, _) in enumerate(self.requests):
+            ranks.setdefault(span, []).append(rank)
+        models: dict[str | None, list[int]] = {}
+        for index in self._tree.models:
+            if not self._tree.spans[index].is_log:
+                models.setdefault(self._tree.agent_of(index), []).append(index)
+        found: dict[int, SentCall] = {}
+        for span, asked in ranks.items():
+            others = models.get(self._tree.agent_of(span), [])
+            place = bisect_left(others, self._tree.spans[span].end_ns, key=self._latest_start_ns)
+            following = next((self._readings[index] for index in others[place:] if index != span), None)
+            if following is None:
+                continue
+            repeated = list(sent_calls(after_user(following.history), following))
+            last = repeated[-1] if repeated else []
+            if [content_of(call.request) for call in last] == [content_of(self.requests[rank][1]) for rank in asked]:
+                for rank, call in zip(asked, last, strict=True):
+                    request = self.requests[rank][1]
+                    found[rank] = call if request.call_id is None else call._replace(request=request)
+        return found
 
     def request(self, rank: int) -> CallRequest:
         """Return the request of a rank; of a negative one, the call for which the run may have waited."""

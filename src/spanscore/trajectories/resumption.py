@@ -103,7 +103,7 @@ class Resumption:
         self.is_later_step: Final = not is_run and step is not None and _tail(tree, *step) is not None
         """Whether the trace is one step of a run that has made calls in earlier steps."""
         known = (
-            messages if self._made_before(scope) else messages[: len(messages) - len(_after_user(messages))]
+            messages if self._made_before(scope) else messages[: len(messages) - len(after_user(messages))]
             for scope, (_, messages) in firsts.items()
         )
         self.answered_before: Final = frozenset(
@@ -264,8 +264,8 @@ def _first_sent(tree: SpanTree, models: Sequence[int]) -> tuple[int, Sequence[Se
 
 def _tail(tree: SpanTree, model: int, messages: Sequence[SentMessage], made: Sequence[CallReading] = ()) -> Tail | None:
     """Return the tail of the first request, before which these calls began; None if it begins a turn."""
-    after = _after_user(messages)
-    asked = list(_asked(after, tree.model_readings[model])) if len(after) < len(messages) else []
+    after = after_user(messages)
+    asked = list(sent_calls(after, tree.model_readings[model])) if len(after) < len(messages) else []
     if not asked:
         return None
     place = len(asked) - 1
@@ -286,7 +286,7 @@ def _are_asked(made: Sequence[CallReading], asked: Sequence[SentCall]) -> bool:
     return min(left.values()) >= 0
 
 
-def _after_user(messages: Sequence[SentMessage]) -> Sequence[SentMessage]:
+def after_user(messages: Sequence[SentMessage]) -> Sequence[SentMessage]:
     """Return the messages behind the last text of a user; all if there is no such text."""
     last = next((place for place in range(len(messages), 0, -1) if messages[place - 1].is_user_text), 0)
     return messages[last:]
@@ -294,16 +294,16 @@ def _after_user(messages: Sequence[SentMessage]) -> Sequence[SentMessage]:
 
 def _is_decided(messages: Sequence[SentMessage]) -> bool:
     """Return whether a person has decided in the user's last turn about a call that the provider executes."""
-    return any(answer.state != "made" for message in _after_user(messages) for answer in message.answers)
+    return any(answer.state != "made" for message in after_user(messages) for answer in message.answers)
 
 
 def _begins_with_answer(messages: Sequence[SentMessage]) -> bool:
     """Return whether an answer to a call comes before all requests in the user's last turn."""
-    first = next((each for each in _after_user(messages) if each.requests or each.answers), SentMessage())
+    first = next((each for each in after_user(messages) if each.requests or each.answers), SentMessage())
     return not first.requests and any(each.call_id for each in first.answers)
 
 
-def _asked(messages: Sequence[SentMessage], reading: ModelReading) -> Iterator[list[SentCall]]:
+def sent_calls(messages: Sequence[SentMessage], reading: ModelReading) -> Iterator[list[SentCall]]:
     """Yield the calls of each answer of a model; answers without a result between them are one.
 
     A model is asked again only when all calls of its answer have a result, though its messages may leave some out.

@@ -235,7 +235,7 @@ def _silent(tree: SpanTree, requested: Requested, withheld: Withheld, run_of: Se
         for index, reading in enumerate(tree.readings)
         if reading.not_a_call or reading.waits or reading.refused or index in withheld.spans
     }
-    shown.update(run_of[index] for index, request, _ in requested.calls() if withheld.state_of(request) is not None)
+    shown.update(run_of[index] for index, call in requested.calls() if withheld.state_of(call.request) is not None)
     return dict.fromkeys(asking - shown, _STEP if asking and tree.is_step else _ASKED)
 
 
