@@ -95,15 +95,16 @@ class Resumption:
             if not tree.spans[index].is_log:
                 self.models.setdefault(self.below[index], []).append(index)
         firsts = {scope: first for scope, models in self.models.items() if (first := _first_sent(tree, models))}
+        made = self._made_before() if firsts else {}
         self.tails: Final[Mapping[int, Tail]] = {
             scope: tail
             for scope, (model, messages) in firsts.items()
-            if (tail := _tail(tree, model, messages, self._made_before(scope))) is not None
+            if (tail := _tail(tree, model, messages, made.get(scope, ()))) is not None
         }
         self.is_later_step: Final = not is_run and step is not None and _tail(tree, *step) is not None
         """Whether the trace is one step of a run that has made calls in earlier steps."""
         known = (
-            messages if self._made_before(scope) else messages[: len(messages) - len(after_user(messages))]
+            messages if scope in made else messages[: len(messages) - len(after_user(messages))]
             for scope, (_, messages) in firsts.items()
         )
         self.answered_before: Final = frozenset(
@@ -115,11 +116,18 @@ class Resumption:
         self.awaited: Final = [call for tail in self.tails.values() for call in tail.last]
         """The calls that the run may have waited for, of all tails."""
 
-    def _made_before(self, scope: int) -> list[CallReading]:
-        """Return the calls below a call that began before the first model there, as one instrumentation saw them."""
-        began = [index for index in self._tree.calls if self.below[index] == scope and (self.before_ns(index) or 0) > 0]
-        scopes = [self._tree.spans[index].scope for index in began]
-        return [self._tree.calls[index] for index, name in zip(began, scopes, strict=True) if name == scopes[0]]
+    def _made_before(self) -> Mapping[int, list[CallReading]]:
+        """Return the calls that began before the first model beside them, as one instrumentation saw them.
+
+        By the call that they are below.
+        """
+        found: dict[int, list[CallReading]] = {}
+        seen_by: dict[int, str] = {}
+        for index, call in self._tree.calls.items():
+            below, scope = self.below[index], self._tree.spans[index].scope
+            if (self.before_ns(index) or 0) > 0 and seen_by.setdefault(below, scope) == scope:
+                found.setdefault(below, []).append(call)
+        return found
 
     def asked_last(self, model: int) -> list[SentCall]:
         """Return the calls of the last answer in the messages that a model's span was sent, with what they returned."""
@@ -268,22 +276,27 @@ def _tail(tree: SpanTree, model: int, messages: Sequence[SentMessage], made: Seq
     asked = list(sent_calls(after, tree.model_readings[model])) if len(after) < len(messages) else []
     if not asked:
         return None
-    place = len(asked) - 1
-    while place and not _are_asked(made, [*chain.from_iterable(asked[place:])]):
-        place -= 1
-    if not _are_asked(made, [*chain.from_iterable(asked[place:])]):
-        place = len(asked) - 1
+    place = _asked_since(made, asked)
     return Tail(model, [*chain.from_iterable(asked[:place])], [*chain.from_iterable(asked[place:])])
 
 
-def _are_asked(made: Sequence[CallReading], asked: Sequence[SentCall]) -> bool:
-    """Return whether these calls may all have been asked for: by id, however often they were made, or by tool."""
-    known = {(each.request.call_id, *content_of(each.request)) for each in asked}
-    left = Counter(each.request.name for each in asked)
-    left.subtract(
-        call.name for call in made if call.name is not None and (call.call_id, *content_of(call)) not in known
-    )
-    return min(left.values()) >= 0
+def _asked_since(made: Sequence[CallReading], asked: Sequence[Sequence[SentCall]]) -> int:
+    """Return the place of the first answer of the fewest last ones that may have asked for all these calls.
+
+    They ask for a call by its id, however often it was made, or each for one call of the tool. The last place if all
+    answers together do not ask for them.
+    """
+    unknown = Counter((call.call_id, *content_of(call)) for call in made if call.name is not None)
+    short = Counter(call.name for call in made if call.name is not None)
+    lacking = set(short)
+    for place in range(len(asked) - 1, -1, -1):
+        for request, _ in asked[place]:
+            short[request.name] -= 1 + unknown.pop((request.call_id, *content_of(request)), 0)
+            if short[request.name] <= 0:
+                lacking.discard(request.name)
+        if not lacking:
+            return place
+    return len(asked) - 1
 
 
 def after_user(messages: Sequence[SentMessage]) -> Sequence[SentMessage]:
