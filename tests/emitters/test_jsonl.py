@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from emitters.reports import NOT_PASSED, PASSED, call, report, trajectory
-from spanscore.emitters.jsonl import Jsonl
+from spanscore.contracts import Host
+from spanscore.emitters.jsonl import Jsonl, JsonlExporter
+from spanscore.errors import OutputError
 from spanscore.reports.serialization import report_object
 
 
@@ -156,3 +160,24 @@ def test_file_that_cannot_be_opened(tmp_path: Path) -> None:
     """A wrong path is an error at the start, not with the first score."""
     with pytest.raises(FileNotFoundError):
         Jsonl(tmp_path / "no" / "scores.jsonl")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no named pipes")
+def test_a_pipe_without_a_reader_is_not_waited_for(tmp_path: Path) -> None:
+    """It is an error at the start; with a reader, lines go through it as a whole, however long they are."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with pytest.raises(OutputError, match=f"^path: cannot write to {path}: it is a pipe that nobody reads$"):
+        Jsonl.configured(JsonlExporter(path=path), Host())
+
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    os.set_blocking(reader, True)
+    long = report(PASSED, about=trajectory(call("search", arguments={"query": "x" * 2**18})))
+    with os.fdopen(reader, encoding="utf-8") as lines, ThreadPoolExecutor(1) as pool:
+        emitter = Jsonl.configured(JsonlExporter(path=path), Host())
+        reading = pool.submit(lines.readline)
+        emitter.emit(long)
+        emitter.close(0)
+        line = reading.result()
+
+    assert report_object(long, attributes=False) == json.loads(line)

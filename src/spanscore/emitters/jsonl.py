@@ -21,6 +21,8 @@ from spanscore.model import Report
 from spanscore.reports.serialization import report_line, report_object
 
 _FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)  # Windows would change line ends
+_NO_WAIT: Final = getattr(os, "O_NONBLOCK", 0)
+"""Opening a pipe without a reader fails with it, and would wait for one without it. Windows has no such pipes."""
 _LOOKED_BACK: Final = 16 * 2**20
 _OWNER_ONLY: Final = 0o600  # tool arguments and results are in the lines
 
@@ -67,7 +69,9 @@ class Jsonl(Immediate):
         try:
             return cls(settings.path)
         except OSError as error:
-            raise OutputError(f"path: cannot write to {settings.path}: {reason_of(error)}") from error
+            is_unread = error.errno == errno.ENXIO  # of pipes
+            why = "it is a pipe that nobody reads" if is_unread else reason_of(error)
+            raise OutputError(f"path: cannot write to {settings.path}: {why}") from error
 
     def emit(self, report: Report) -> None:
         """Write a line.
@@ -106,7 +110,10 @@ class Jsonl(Immediate):
         return frozenset(_lines(self._path))
 
     def _open(self) -> int:
-        return os.open(self._path, _FLAGS, _OWNER_ONLY)
+        file = os.open(self._path, _FLAGS | _NO_WAIT, _OWNER_ONLY)
+        if _NO_WAIT:
+            os.set_blocking(file, True)
+        return file
 
     def _was_moved(self) -> bool:
         try:
