@@ -6,7 +6,8 @@ Checked before a span is read, so that a message names the field and what is all
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
@@ -16,18 +17,20 @@ from spanscore.otlp.findings import Refusal, SpanRefused
 from spanscore.otlp.json_scalars import is_repeated
 from spanscore.otlp.strict_json import kind_of_json
 
+_Number = TypeVar("_Number", bound=int)
+
 _OPTIONAL: Final = "?"
 _SHOWN: Final = 40
-_KINDS: Final = {str: "a string", dict: "an object", list: "an array"}
+_KINDS: Final[Mapping[Any, str]] = {str: "a string", dict: "an object", list: "an array"}
 
 # An object has at least the named fields; one with `?` may be missing, null or empty. A list has the shape of its
 # items. `object` is any value: its reader says what is allowed.
-_TAGS: Final = [{"key": str}]
-_IDS: Final = {"context": {"trace_id": object, "span_id": object}}
+_TAGS: Final[Any] = [{"key": str}]
+_IDS: Final[Any] = {"context": {"trace_id": object, "span_id": object}}
 
-JAEGER: Final = {"data": [{"spans": [object], "processes?": {}}]}
-JAEGER_PROCESS: Final = {"tags?": _TAGS}
-JAEGER_SPAN: Final = {
+JAEGER: Final[Any] = {"data": [{"spans": [object], "processes?": {}}]}
+JAEGER_PROCESS: Final[Any] = {"tags?": _TAGS}
+JAEGER_SPAN: Final[Any] = {
     "traceID": object,
     "spanID": object,
     "operationName": str,
@@ -38,13 +41,13 @@ JAEGER_SPAN: Final = {
     "references?": [{"spanID": object, "refType?": str}],
     "logs?": [{"timestamp": object, "fields?": _TAGS}],
 }
-ZIPKIN_SPAN: Final = {
+ZIPKIN_SPAN: Final[Any] = {
     "name?": str,
     "tags?": {},
     "annotations?": [{"value": object, "timestamp": object}],
     "localEndpoint?": {},
 }
-SDK_SPAN: Final = {
+SDK_SPAN: Final[Any] = {
     **_IDS,
     "name": str,
     "kind?": str,
@@ -55,7 +58,7 @@ SDK_SPAN: Final = {
     "instrumentation_scope?": {"name?": str},
     "resource?": {"attributes?": {}},
 }
-TEMPO: Final = {"batches": [{"instrumentationLibrarySpans?": [{}]}]}
+TEMPO: Final[Any] = {"batches": [{"instrumentationLibrarySpans?": [{}]}]}
 
 _FIELD: Final = re.compile(r"Failed to parse (\w+) field")
 _PROTOBUF_KINDS: Final = {
@@ -74,18 +77,18 @@ def check(value: Any, shape: Any, path: str = "") -> None:
     """
     if shape is object:
         return
-    kind = shape if isinstance(shape, type) else type(shape)
+    kind: Any = shape if isinstance(shape, type) else type(shape)
     if type(value) is not kind:
         raise malformed(f"{path or 'it'} must be {_KINDS[kind]}, not {kind_of_json(value)}")
-    if isinstance(shape, list):
+    if kind is list:
         for index, item in enumerate(value):
             check(item, shape[0], f"{path}[{index}]")
-    elif isinstance(shape, dict):
+    elif kind is dict:
         for name, inner in shape.items():
             key = name.removesuffix(_OPTIONAL)
-            if key is name and key not in value:
+            if key == name and key not in value:
                 raise malformed(f"there is no {key!r}" + (f" in {path}" if path else ""))
-            if key is name or value.get(key):
+            if key == name or value.get(key):
                 check(value[key], inner, f"{path}.{key}" if path else key)
 
 
@@ -94,7 +97,7 @@ def malformed(message: str) -> SpanRefused:
     return SpanRefused(Refusal.MALFORMED, message)
 
 
-def one_of(name: str, allowed: dict[str, int], value: str, prefix: str) -> int:
+def one_of(name: str, allowed: Mapping[str, _Number], value: str, prefix: str) -> _Number:
     """Return the number of a value of an enumeration.
 
     Args:
@@ -121,7 +124,7 @@ def told_by_protobuf(error: Exception, message: type[Message]) -> str:
     """Return a message about a value that protobuf's reader of JSON does not take."""
     path: list[str] = []
     allowed = "what protobuf's JSON allows"
-    descriptor = message.DESCRIPTOR
+    descriptor: Any = message.DESCRIPTOR
     for name in _FIELD.findall(str(error)):
         field = descriptor.fields_by_camelcase_name.get(name) or descriptor.fields_by_name.get(name)
         if field is None:

@@ -63,8 +63,12 @@ def find(files: Files) -> Found:
         if name.endswith((UNFINISHED, _ENDED)) and name not in strays:
             with suppress(OSError):
                 files.delete(name)
-    by_kind = ([name for name in ours if name.endswith(kind)] for kind in (REQUESTS, CLOSED, TURNS, FINISHED))
-    return Found(*by_kind, unreadable=len(named) - len(ours))
+
+    def of_kind(ending: str) -> Sequence[str]:
+        return [name for name in ours if name.endswith(ending)]
+
+    unreadable = len(named) - len(ours)
+    return Found(of_kind(REQUESTS), of_kind(CLOSED), of_kind(TURNS), of_kind(FINISHED), unreadable)
 
 
 def closed_in(name: str, content: bytes, records: Iterable[Record]) -> tuple[IdFile, list[tuple[int, bytes, int]]]:

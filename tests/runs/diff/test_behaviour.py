@@ -2,8 +2,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from random import Random
 from typing import Any
 
+from catalogue.bounds import costs_at_most
 from emitters.reports import PASSED, report
 from reports.test_reasons import failing
 from spanscore.model import ModelCall, Outcome, Report, Trajectory
@@ -108,3 +110,14 @@ def test_reasons_are_told_first() -> None:
     assert [] == changes(seldom, [*reports(same[:5], failing("x")), *reports(same[5:], PASSED)])
     found = changes(never, reports(runs(*[["b"]] * 20), failing("x")))
     assert "new: reason e1: x" == found[0].what
+
+
+def test_very_many_pairs_of_tools() -> None:
+    """Each of 10,000 pairs is of two tools, which few of the 500 runs of a version call: within 2 s."""
+    chance = Random(1)
+    names = [f"tool-{number}" for number in range(2_000)]
+    base, new = (reports(runs(*(chance.sample(names, 10) for _ in range(500)), first=first)) for first in (0, 500))
+    with costs_at_most(cpu_s=2):
+        found = changes(base, new)
+
+    assert found

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
+from functools import cached_property, lru_cache
+from itertools import islice, pairwise
 from statistics import median
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -46,7 +47,7 @@ class Change(NamedTuple):
     """Trace ids of runs of the new version that do so; if fewer do than before, of runs that do not."""
 
 
-@dataclass(slots=True)
+@dataclass
 class _VersionBehaviour:
     """The behaviour of the runs of one version."""
 
@@ -56,10 +57,27 @@ class _VersionBehaviour:
     numbers: dict[Hashable, list[float]] = field(default_factory=lambda: defaultdict(list))
     """The values of runs, by measure."""
 
-    def calling(self, tools: Iterable[str]) -> list[str]:
-        """Return the traces of the runs that call all of some tools, in their order."""
-        calling = [frozenset(self.having.get(("tool", tool), ())) for tool in tools if tool not in {_BEGIN, _END}]
-        return [trace for trace in self.traces if all(trace in each for each in calling)]
+    _calling: dict[str, frozenset[str]] = field(default_factory=dict)
+    """The traces of runs that call a tool, or all traces for its start and end."""
+
+    def calling(self, tools: Iterable[str]) -> frozenset[str]:
+        """Return the traces of the runs that call all of some tools: there may be very many pairs of tools."""
+        return frozenset.intersection(*map(self._of, tools or (_BEGIN,)))
+
+    @cached_property
+    def _times(self) -> Counter[str]:
+        return Counter(self.traces)
+
+    def count(self, traces: frozenset[str]) -> int:
+        """Return the number of runs in some of the traces."""
+        times = self._times
+        return len(traces) if len(times) == len(self.traces) else sum(times[trace] for trace in traces)
+
+    def _of(self, tool: str) -> frozenset[str]:
+        if tool not in self._calling:
+            traces = self.traces if tool in {_BEGIN, _END} else self.having.get(("tool", tool), ())
+            self._calling[tool] = frozenset(traces)
+        return self._calling[tool]
 
 
 def changes(base: Iterable[Report], new: Iterable[Report]) -> list[Change]:
@@ -164,22 +182,28 @@ def _shares(
     for key in keys:
         what, tools = words(key[1])
         # Beside a tool itself: of the runs that call it, so that a tool that is called less often is told once.
-        runs = [side.calling(() if kind == "tool" else tools) for side in (before, after)]
+        calling = [side.calling(() if kind == "tool" else tools) for side in (before, after)]
         was, is_now = (side.having.get(key, []) for side in (before, after))
-        if not all(runs):
+        if not all(calling):
             continue  # that the tool is new or gone says it
-        table = [[len(was), len(runs[0]) - len(was)], [len(is_now), len(runs[1]) - len(is_now)]]
-        chance = float(stats.fisher_exact(table).pvalue)
+        runs = before.count(calling[0]), after.count(calling[1])
+        chance = _chance(len(was), runs[0] - len(was), len(is_now), runs[1] - len(is_now))
         is_new = not was and kind != "order"
         if not is_new and chance > (_CHANCE_OF_NONE if not is_now else _CHANCE):
             continue
         what = f"{'new: ' if not was else 'gone: ' if not is_now else ''}{what}"
-        grown = len(is_now) / len(runs[1]) - len(was) / len(runs[0])
-        doing = frozenset(is_now)
-        examples = is_now if grown > 0 else [trace for trace in runs[1] if trace not in doing]
-        shares = (_of(len(was), len(runs[0])), _of(len(is_now), len(runs[1])))
-        found.append((abs(grown), Change(what, tools, *shares, tuple(examples[:_EXAMPLES]))))
+        grown = len(is_now) / runs[1] - len(was) / runs[0]
+        others = calling[1].difference(is_now)
+        examples = is_now if grown > 0 else (trace for trace in after.traces if trace in others)
+        shares = (_of(len(was), runs[0]), _of(len(is_now), runs[1]))
+        found.append((abs(grown), Change(what, tools, *shares, tuple(islice(examples, _EXAMPLES)))))
     yield from (change for _, change in sorted(found, key=lambda each: -each[0]))
+
+
+@lru_cache(maxsize=4_096)
+def _chance(was: int, was_not: int, is_now: int, is_not: int) -> float:
+    """Return the probability that the shares of both versions differ so by chance, by Fisher's exact test."""
+    return float(stats.fisher_exact([[was, was_not], [is_now, is_not]]).pvalue)
 
 
 def _measures(kind: str, what: str, how: str, before: _VersionBehaviour, after: _VersionBehaviour) -> Iterator[Change]:
