@@ -189,3 +189,31 @@ def test_under_openinference() -> None:
         call(4, "book", call_id="c4"),
         call(5, "book", call_id="c5"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered"), [("functionCall", "functionResponse"), ("function_call", "function_response")]
+)
+def test_a_run_that_continues_has_the_calls_before_it(asked: str, answered: str) -> None:
+    """JavaScript, Java and Go write the names of the API, Python its own; instructions may have a user's role."""
+    sent = [
+        {"role": "user", "parts": [{"text": "refund"}]},
+        {"role": "model", "parts": [{asked: {"id": "c1", "name": "look_up", "args": {"order": 1}}}]},
+        {"role": "user", "parts": [{answered: {"id": "c1", "name": "look_up", "response": {"result": 40}}}]},
+        {"role": "model", "parts": [{asked: {"id": "c2", "name": "refund", "args": {}}}]},
+        {"role": "user", "parts": [{answered: {"id": "c2", "name": "refund", "response": {"result": "ok"}}}]},
+    ]
+    config = {"systemInstruction": {"role": "user", "parts": [{"text": "You are an agent."}]}}
+    request = {"contents": sent, "config": config}
+    held = {"gcp.vertex.agent.llm_request": json.dumps(request), "gcp.vertex.agent.llm_response": "{}"}
+
+    (trajectory,) = read(
+        span(1, "invocation", scope=SCOPE),
+        tool(2, "refund", **content({}, {"result": "ok"})),
+        span(3, "call_llm", held, parent=1, scope=SCOPE),
+    )
+
+    assert [(made.name, made.result, made.restored) for made in trajectory.calls] == [
+        ("look_up", 40, True),
+        ("refund", "ok", False),
+    ]

@@ -53,6 +53,8 @@ OTHERS: Final = {
         **dict.fromkeys(("approved-resumed", "raised-resumed", "parallel-resumed"), "+ + + + - +"),
         **dict.fromkeys(("denied-resumed", "raised-denied-resumed"), BY_ANOTHER),
     },
+    # In JavaScript the messages leave the answer to the other call out.
+    "google-adk-js-confirmation": {"parallel-asks": MAILED},
     "langgraph-approval-again": {"two-resumed": TWICE},
     # A greeting is a turn without a call.
     "pydantic-ai-approval-again": {"two-resumed": TWICE, "turns-greeting": "+ x + x - +"},

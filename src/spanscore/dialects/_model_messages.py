@@ -35,7 +35,14 @@ _ID: Final = ("call_id", "callId", "toolCallId", "tool_call_id", "toolUseId", "t
 _SCHEMA: Final = ("parameters", "inputSchema", "input_schema", "parameters_json_schema", "json_schema")
 _ANSWER_ID: Final = ("tool_call_id", "toolCallId", "tool_use_id", "toolUseId", "call_id", "callId", "ref", "id")
 _ANSWER: Final = ("content", "result", "response", "output", "parts")
-_ANSWER_WRAPPERS: Final = ("toolResult", "toolResponse", "tool_call_result", f"{providers.GENERIC}_response")
+_ANSWER_WRAPPERS: Final = (
+    "toolResult",
+    "toolResponse",
+    "functionResponse",
+    "function_response",
+    "tool_call_result",
+    f"{providers.GENERIC}_response",
+)
 _FAILED: Final = ("is_error", "isError", "error")
 _ANSWERED: Final = frozenset({"result", "output", "response"})
 WORDS_OF_ANSWERS: Final = ("tool", "function_call_output", providers.MCP_CALL, providers.DECISION)

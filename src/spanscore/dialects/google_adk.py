@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Final
+from typing import ClassVar, Final
 
-from spanscore.contracts import CallReading, CaptureSetting, Markers, ModelCallReading, ModelReading, Reading
+from spanscore.contracts import (
+    CallReading,
+    CaptureSetting,
+    Markers,
+    ModelCallReading,
+    ModelReading,
+    Reading,
+    SentMessage,
+)
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_call_reading as model_calls
+from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai, openinference
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import NOT_RECORDED, Recorded, Span
+from spanscore.model import JSON, NOT_RECORDED, Later, LaterList, Recorded, Span
 
 _ARGUMENTS: Final = "gcp.vertex.agent.tool_call_args"
 _RESPONSE: Final = "gcp.vertex.agent.tool_response"
@@ -55,8 +64,14 @@ class GoogleAdk(FrameworkDialect):
         attributes=frozenset({_ARGUMENTS, _LLM_RESPONSE, _SESSION}),
         scopes=frozenset({_SCOPE, "openinference.instrumentation.google_adk"}),
     )
-    reads = gen_ai.READS | openinference.READS | {_ARGUMENTS, _RESPONSE, _LLM_RESPONSE, _SESSION, _JAVA_ID, _TOOL_TYPE}
+    reads = (
+        gen_ai.READS
+        | openinference.READS
+        | {_ARGUMENTS, _RESPONSE, _LLM_RESPONSE, _LLM_REQUEST, _SESSION, _JAVA_ID, _TOOL_TYPE}
+    )
     reads_for_model_calls = model_calls.READS | {_LLM_REQUEST}
+    result_keys = frozenset[str]()
+    telling_words: ClassVar = {_LLM_REQUEST: ("functionResponse", "function_response")}
     # `EVENT_ONLY` and `true` give the user's messages and no arguments: the setting is not yet the one for arguments.
     capture_settings = (
         CaptureSetting(_SETTING, ("arguments", "results"), (_SCOPE,)),
@@ -81,17 +96,35 @@ class GoogleAdk(FrameworkDialect):
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
-        return sent_messages.reading(span.attributes.get(_LLM_RESPONSE))
+        return replace(
+            sent_messages.reading(span.attributes.get(_LLM_RESPONSE)),
+            answers=Later(lambda: _answers(span)),
+            history=LaterList(lambda: tuple(map(_message, sent_messages.history(_sent(span))))),
+        )
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
-        sent = content.decoded(span.attributes.get(_LLM_REQUEST))
-        config = content.field(sent, "config")
+        config = content.field(content.decoded(span.attributes.get(_LLM_REQUEST)), "config")
         instructions = [content.field(config, key) for key in ("system_instruction", "systemInstruction")]
         told = next((each for each in instructions if each is not NOT_RECORDED), None)
-        reading = model_calls.reading(span.attributes, model_calls.texts(content.field(sent, "contents"), told))
+        reading = model_calls.reading(span.attributes, model_calls.texts(_sent(span), told))
         # Under OpenInference the run of an agent says that it is a request.
         is_run = span.name.startswith("invoke_agent ")
         return replace(reading, is_request=False if is_run else None)
+
+
+def _sent(span: Span) -> Recorded:
+    """Return the messages that the model was sent: its instructions may have a user's role."""
+    return content.field(content.decoded(span.attributes.get(_LLM_REQUEST)), "contents")
+
+
+def _answers(span: Span) -> dict[str, JSON]:
+    told = {call_id: _unwrapped(answer) for call_id, answer in messages.answers(_sent(span)).items()}
+    return {call_id: answer for call_id, answer in told.items() if answer is not NOT_RECORDED}
+
+
+def _message(sent: SentMessage) -> SentMessage:
+    answers = tuple(replace(answer, result=_unwrapped(answer.result)) for answer in sent.answers)
+    return replace(sent, answers=answers) if answers else sent
 
 
 def _call(span: Span) -> CallReading:
