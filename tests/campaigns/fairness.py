@@ -54,6 +54,7 @@ traces: {{decision_delay: 500ms, trace_timeout: {timeout}}}
 storage: {{durability: crash, directory: {directory}/state, max_size: {storage}}}
 telemetry: {{log_level: info}}
 """
+_KEEP: Final = "keep: {mode: on, rules: [{name: failing, when: {verdict: fail}}], default: 5%}\n"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +66,8 @@ class Attack:
     storage: str = "1GiB"
     is_forwarded: bool = False
     """Whether all that is received is sent on, so that metrics are taken, too."""
+    is_kept: bool = False
+    """Whether spans wait until their trace is decided, and then are sent on or dropped."""
 
 
 @dataclass(kw_only=True)
@@ -184,6 +187,10 @@ ATTACKS: Final = {
     "idle": Attack(run=_idle),
     "storage": Attack(run=_storage, storage="128MiB"),
     "page readers": Attack(run=_readers),
+    "keep": Attack(run=lambda _: attacks.held_for(5.0), is_kept=True),
+    "keep memory": Attack(run=_memory, is_kept=True),
+    "keep traces": Attack(run=_traces, is_kept=True),
+    "keep expiry": Attack(run=_expiry, timeout="2s", is_kept=True),
 }
 
 
@@ -192,11 +199,12 @@ def run(directory: Path, attack: Attack, beforehand_s: float = 2.0) -> Outcome:
     outcome = Outcome()
     configuration = _configuration(directory, attack)
     with ExitStack() as around:
-        if attack.is_forwarded:
+        if attack.is_forwarded or attack.is_kept:
             behind = around.enter_context(capturing("http/protobuf"))
             configuration = configuration.replace(
                 "exporters: {", f'exporters: {{otlp: {{endpoint: "{behind.endpoint}", signals: [traces]}}, '
             )
+            configuration += _KEEP if attack.is_kept else ""
         running = around.enter_context(process(directory, configuration))
         peak = around.enter_context(running.peak())
         with ExitStack() as stack:

@@ -38,8 +38,14 @@ def page_readers(running: Process) -> None:
 @pytest.mark.campaign
 @pytest.mark.parametrize(
     "attack",
-    [Attack(run=slow_bodies), Attack(run=expiry, timeout="500ms"), Attack(run=large_json), Attack(run=page_readers)],
-    ids=["slow bodies", "expiry", "json", "page readers"],
+    [
+        Attack(run=slow_bodies),
+        Attack(run=expiry, timeout="500ms"),
+        Attack(run=expiry, timeout="500ms", is_kept=True),
+        Attack(run=large_json),
+        Attack(run=page_readers),
+    ],
+    ids=["slow bodies", "expiry", "expiry with keep", "json", "page readers"],
 )
 def test_honest_agents_lose_nothing(tmp_path: Path, attack: Attack) -> None:
     """Beside an attack every trace of agents with stock exporters is scored, once and whole, and `/livez` answers."""
