@@ -25,6 +25,8 @@ _SLICE_AHEAD_S: Final = 0.002
 """The same, of scoring traces that are not due yet."""
 _IDLE_S: Final = 0.0001
 """A turn of the loop in which nothing else ran takes no longer."""
+_BUSY_S: Final = 0.005
+"""The time until another look whether nothing else runs: each takes some of the time of a small request."""
 _STALLED_S: Final = 0.25
 """A timer is so late only if nothing ran here, as in a container out of its share of CPU: sockets hold unread spans."""
 _MUCH: Final = 65_536
@@ -211,28 +213,34 @@ class LiveEngine:
         try:
             until = self._clock() + _SLICE_S
             is_done = (not self._arriving or self._take_arriving(until)) and self.engine.work(until)
-            is_done = is_done and self._score_ahead()
+            ahead = self._look_ahead() if is_done else -math.inf
         except Exception:  # noqa: BLE001 - a fault in one trace must not stop the clock for all others
             _log.exception("traces that were due could not be scored")
             self._wait_until(self._clock() + _AFTER_A_FAULT_S)
         else:
-            if not is_done:
+            if ahead == -math.inf:
                 self._going_on = self._loop.call_soon(self._go_on)
                 return
-            due, ahead = self.engine.next_due(), self._ahead.next_due()
+            due = self.engine.next_due()
             due = ahead if due is None else min(due, ahead)
             if due < self._due:
                 self._wait_until(due)
 
-    def _score_ahead(self) -> bool:
-        """Score traces that are due soon, if nothing has run since the last call; return whether none is left."""
+    def _look_ahead(self) -> float:
+        """Score traces that are due soon, if nothing has run since the last call, and return when to call it again.
+
+        That is minus infinity for the next turn of the loop, which shows whether anything else runs.
+        """
         now = self._clock()
-        until = now + _SLICE_AHEAD_S if now - self._looked_at < _IDLE_S else now
-        while (is_left := self._ahead.next_due() <= now) and now < until:
+        passed = now - self._looked_at
+        until = now + (_SLICE_AHEAD_S if passed < _IDLE_S else 0.0)
+        while self._ahead.next_due() <= now < until:
             self.engine.queue.step_ahead()
             now = self._clock()
         self._looked_at = now
-        return not is_left
+        if (due := self._ahead.next_due()) > now:
+            return due
+        return now + _BUSY_S if _IDLE_S <= passed < _BUSY_S else -math.inf
 
     def _wait_until(self, due: float) -> None:
         if self._timer is not None:
