@@ -128,14 +128,16 @@ def test_a_root_without_valid_ids_waits_for_no_scores(case: str) -> None:
 
 
 def test_links_of_a_root_that_waits_count() -> None:
-    """A processor that wraps another one keeps roots, with their links, until they are scored."""
+    """A processor that wraps another one keeps roots until they are scored, with their links, whatever these hold."""
     settings = config.loads("traces: {decision_delay: 10m}", "test", Path())
     processor = ScoringSpanProcessor(settings, wraps=SimpleSpanProcessor(InMemorySpanExporter()))
     processor.on_end(run(2, 1, links=[Link(context(3, 1), {"text": "x" * 2**19})]))
+    processor.on_end(run(3, 1, links=[Link(context(2, 1), {"text": Unmeasurable("x")})]))
     processor.force_flush()
     engine = processor._runtime.engine
     assert engine is not None
-    held_bytes = engine.counts().held_bytes
+    counts = engine.counts()
     processor.shutdown()
 
-    assert 2**19 < held_bytes < 2**20
+    assert 2**19 < counts.held_bytes < 2**20
+    assert 2 == counts.received

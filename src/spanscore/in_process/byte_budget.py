@@ -88,8 +88,11 @@ def span_bytes(span: ReadableSpan) -> int:
 
 
 def links_bytes(links: Iterable[Link]) -> int:
-    """Return about how many bytes links of a span take."""
-    return sum(EVENT_SIZE + attributes_size(copy_of(link.attributes)) for link in links)
+    """Return about how many bytes links of a span take; does not raise."""
+    try:
+        return sum(EVENT_SIZE + attributes_size(copy_of(link.attributes)) for link in links)
+    except Exception:  # noqa: BLE001 - as above
+        return EVENT_SIZE
 
 
 def record_bytes(emitted: ReadWriteLogRecord) -> int:

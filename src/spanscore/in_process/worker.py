@@ -86,16 +86,16 @@ class Worker:
     def step(self, lost: deque[SpanContext]) -> None:
         """Add the taken items to their traces, note dropped spans, and score due traces."""
         engine = self.begin()
-        began, ended = self._converted_items(engine)
-        ended += [(refused_sdk_span(lost.popleft(), DROPPED), SPAN_SIZE) for _ in range(len(lost))]
+        began, ended, sizes = self._converted_items(engine)
+        for _ in range(len(lost)):
+            ended.append(refused_sdk_span(lost.popleft(), DROPPED))
+            sizes.append(SPAN_SIZE)
         for trace_id, span_id in began:
             self._reports += engine.started(trace_id, span_id)
-        if ended:
-            spans, sizes = zip(*ended, strict=True)
-            self._reports += engine.add(spans, sizes)
+        self._reports += engine.add(ended, sizes) if ended else ()
         self._reports += engine.expire()
         if self._on_scored is not None:
-            found = (span for span, _ in ended if span.kind != REFUSED)
+            found = (span for span in ended if span.kind != REFUSED)
             roots = {span.trace_id for span in found if not span.parent_span_id or span.parent_is_remote}
             self._finished += [trace_id for trace_id in roots if not engine.is_open(trace_id)]
         self._tell()
@@ -130,15 +130,18 @@ class Worker:
         for trace_id, found in by_trace.items():
             self._on_scored(trace_id, found)
 
-    def _converted_items(self, engine: Engine) -> tuple[list[tuple[bytes, bytes]], list[Sized]]:
-        """Return the ids of the spans that still run, and the spans that have ended, with their sizes."""
+    def _converted_items(self, engine: Engine) -> tuple[list[tuple[bytes, bytes]], list[Span], list[int]]:
+        """Return the ids of the spans that still run, the spans that have ended, and their sizes."""
         converted, refused = self._converted, engine.tallies.refused
         began: dict[tuple[int, int], tuple[bytes, bytes]] = {}
-        ended: list[Sized] = []
+        ended: list[Span] = []
+        sizes: list[int] = []
         while self._taken:
             item = self._taken.popleft()
             if callable(item):
-                ended += filter(None, [item(refused)])
+                if (sized := item(refused)) is not None:
+                    ended.append(sized[0])
+                    sizes.append(sized[1])
                 continue
             context = item if isinstance(item, SpanContext) else item.context
             if context is None or not context.trace_flags.sampled:
@@ -151,11 +154,7 @@ class Worker:
             began.pop(ids, None)
             scope = item.instrumentation_scope
             if (scope is None or scope.name != SCOPE) and (sized := converted(item, refused)) is not None:
-                ended.append(sized if self._on_scored is None else _with_links(sized, item))
-        return list(began.values()), ended
-
-
-def _with_links(sized: Sized, item: ReadableSpan) -> Sized:
-    """Return a span with the bytes of its links, too: a local root is kept until it is scored."""
-    span, size = sized
-    return (span, size + links_bytes(item.links)) if is_local_root(item) else sized
+                is_kept = self._on_scored is not None and is_local_root(item)
+                ended.append(sized[0])
+                sizes.append(sized[1] + links_bytes(item.links) if is_kept else sized[1])
+        return list(began.values()), ended, sizes
