@@ -75,9 +75,9 @@ def why_unreadable(path: str, *, may_be_pipe: bool = False) -> str | None:
         return None
     if not may_be_pipe:
         return "it is no regular file"
-    if _is_device(path):
-        return "it is a device; a recording is a file, a directory or a pipe"
-    return None if os.access(path, os.R_OK) else os.strerror(errno.EACCES)
+    if not os.access(path, os.R_OK):
+        return os.strerror(errno.EACCES)
+    return "it is a device; a recording is a file, a directory or a pipe" if _is_device(path) else None
 
 
 def _is_device(path: str) -> bool:
@@ -87,5 +87,8 @@ def _is_device(path: str) -> bool:
         return True
     if not stat.S_ISCHR(mode) or Path(path).samefile(os.devnull):
         return False
-    with Path(path).open("rb") as device:
-        return not device.isatty()
+    try:
+        with Path(path).open("rb") as device:
+            return not device.isatty()
+    except OSError:
+        return True
