@@ -13,7 +13,7 @@ Clock: TypeAlias = Callable[[], float]
 Samples: TypeAlias = dict[str, list[float]]
 """Seconds by name, one for each round."""
 
-_COLLECT_AFTER: Final = (100_000, 20, 100)
+_COLLECT_AFTER: Final = (200_000, 20, 100)
 
 
 def collect_rarely() -> None:

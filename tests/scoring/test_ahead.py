@@ -93,9 +93,9 @@ def test_a_trace_is_scored_ahead_and_emitted_when_it_is_due() -> None:
     """Nothing is scored twice, and no report is early."""
     clocked = Clocked()
     clocked.take(call(), root())
-    clocked.at(1.7)
+    clocked.at(1.4)
     assert [] == clocked.pipeline.seen
-    clocked.at(1.75)
+    clocked.at(1.5)
     assert (["trace 1 of 2"], []) == (clocked.pipeline.seen, clocked.emitted)
     clocked.at(2.0)
     assert (["trace 1 of 2"], [2.0]) == (clocked.pipeline.seen, [at for at, _ in clocked.emitted])
@@ -107,7 +107,7 @@ def test_a_trace_that_grows_after_it_was_scored_is_scored_again() -> None:
     clocked.take(root(1), root(2))
     clocked.at(1.0)
     clocked.take(call(2))
-    clocked.at(1.75)
+    clocked.at(1.5)
     clocked.take(call(1))
     clocked.at(3.75)
     assert ["trace 1 of 1", "trace 2 of 2", "trace 1 of 2"] == clocked.pipeline.seen
@@ -119,7 +119,7 @@ def test_a_trace_with_several_roots_is_scored_once() -> None:
     """As long as no other span comes."""
     clocked = Clocked()
     clocked.take(root(1, 3), root(1))
-    clocked.at(1.75)
+    clocked.at(1.5)
     clocked.at(2.0)
     assert ["trace 1 of 2"] == clocked.pipeline.seen
 
@@ -128,7 +128,7 @@ def test_after_a_reload_traces_are_scored_by_the_new_configuration() -> None:
     """Also those that were scored ahead by the one before it."""
     clocked, later = Clocked(), Counting()
     clocked.take(root())
-    clocked.at(1.75)
+    clocked.at(1.5)
     clocked.engine.reload(later, lambda span: not span.parent_span_id)
     clocked.at(2.0)
     assert ["trace 1 of 1"] == later.seen
@@ -157,7 +157,7 @@ def test_a_fault_ahead_is_counted_once(caplog: pytest.LogCaptureFixture) -> None
 
     clocked = Clocked(pipeline=Faulty())
     clocked.take(root(1), root(2))
-    clocked.at(1.75)
+    clocked.at(1.5)
     clocked.at(2.0)
     assert {("", "SystemExit"): 1} == clocked.engine.tallies.evaluation_errors
     assert [2] == [report.trajectory.trace_id[-1] for _, report in clocked.emitted]
@@ -169,12 +169,12 @@ def test_what_is_scored_ahead_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(ahead, "_MOST_SPANS", 2)
     clocked = Clocked()
     clocked.take(*map(root, (1, 2, 3)))
-    clocked.at(1.75)
+    clocked.at(1.5)
     assert ["trace 1 of 1", "trace 2 of 1"] == clocked.pipeline.seen
     clocked.engine.table.give_up([root(1).trace_id])
     clocked.take(root(4))
     clocked.at(2.0)
-    clocked.at(3.5)
+    clocked.at(3.2)
     assert ["trace 3 of 1", "trace 4 of 1"] == clocked.pipeline.seen[2:]
     clocked.at(4.0)
     assert 3 == len(clocked.emitted)
@@ -183,7 +183,7 @@ def test_what_is_scored_ahead_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
 
 _SPANS = st.sampled_from([root(1), root(1, 3), call(1), call(1, 4), root(2), call(2)])
 _ARRIVALS = st.lists(
-    st.tuples(st.sampled_from([0.0, 0.1, 0.25, 1.75, 2.0, 2.1]), st.lists(_SPANS, max_size=3)), max_size=8
+    st.tuples(st.sampled_from([0.0, 0.3, 0.5, 1.5, 2.0, 2.1]), st.lists(_SPANS, max_size=3)), max_size=8
 )
 
 
@@ -213,7 +213,7 @@ def test_the_loop_scores_ahead_only_while_nothing_else_runs() -> None:
         table = TraceTable(TraceSettings(), lambda span: not span.parent_span_id)
         live = LiveEngine(lambda _: Engine(table, pipeline, {}, lambda: now), lambda: now)
         live.take([root()], [100])
-        now = 1.75
+        now = 1.5
         live.wake()
         seen = []
         for _ in range(5):

@@ -12,7 +12,7 @@ from spanscore.otlp.slices import Steps
 from spanscore.scoring.owner import Clock
 from spanscore.scoring.pipeline import Pipeline, Scoring
 
-_AHEAD_S: Final = 0.25
+_AHEAD_S: Final = 0.5
 """Long enough that part of it is idle on a server at half load; short enough that few spans come after it began."""
 _MOST_ENDED: Final = 8_192
 _MOST_SPANS: Final = 16_384
@@ -34,7 +34,7 @@ class _Beginning(NamedTuple):
 
 
 class Ahead:
-    """Scores traces in the last quarter of a second before they are due, in steps.
+    """Scores traces in the last half second before they are due, in steps.
 
     The traces of one request are due at the same moment. Each waits until those before it are scored; if they are
     scored already, it only waits until they are emitted. A trace that is not the same when it is closed is scored

@@ -25,7 +25,7 @@ _SLICE_AHEAD_S: Final = 0.002
 """The same, of scoring traces that are not due yet."""
 _IDLE_S: Final = 0.0001
 """A turn of the loop in which nothing else ran takes no longer."""
-_BUSY_S: Final = 0.005
+_BUSY_S: Final = 0.002
 """The time until another look whether nothing else runs: each takes some of the time of a small request."""
 _STALLED_S: Final = 0.25
 """A timer is so late only if nothing ran here, as in a container out of its share of CPU: sockets hold unread spans."""
