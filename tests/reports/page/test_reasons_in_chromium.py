@@ -342,7 +342,7 @@ def test_a_conversation_is_not_its_last_turn(opened: Opened) -> None:
     assert ["talk"] == open_names(page)
 
 
-@pytest.mark.parametrize("width", [390, 800, 1440])
+@pytest.mark.parametrize("width", [390, 800, 1024, 1200, 1440])
 def test_nothing_is_out_of_sight(opened: Opened, width: int) -> None:
     """Nothing is cut off or needs scrolling to the side, and no number is broken, in all tables and an opened run."""
     long = {"name": "issue_refund", "arguments": {"amount": 123456.75, "reference": "1234567890" * 3}}
