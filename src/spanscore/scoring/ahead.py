@@ -26,7 +26,7 @@ class ScoredAhead(NamedTuple):
     took_s: float
 
 
-class _Beginning(NamedTuple):
+class _BegunAhead(NamedTuple):
     trace: Trace
     pipeline: Pipeline
     began: float
@@ -50,7 +50,7 @@ class Ahead:
         self._clock: Final = clock
         self._ended: Final[deque[tuple[float, bytes]]] = deque(maxlen=_MOST_ENDED)
         table.ended = self._ended
-        self._beginning: _Beginning | None = None
+        self._beginning: _BegunAhead | None = None
         self._scored: Final[dict[bytes, ScoredAhead]] = {}
         self._spans = 0
 
@@ -93,7 +93,7 @@ class Ahead:
             self._spans -= len(scored.scoring.trace.spans)
         return scored
 
-    def _next(self, pipeline: Pipeline) -> _Beginning | None:
+    def _next(self, pipeline: Pipeline) -> _BegunAhead | None:
         until = self._clock() + _AHEAD_S
         while self._ended and self._ended[0][0] <= until:
             held = self._open.get(self._ended.popleft()[1])
@@ -104,7 +104,7 @@ class Ahead:
             if self._is_scored(trace, pipeline):  # it has several roots
                 continue
             self._take(trace.trace_id)
-            return _Beginning(trace, pipeline, self._clock(), pipeline.begin(trace))
+            return _BegunAhead(trace, pipeline, self._clock(), pipeline.begin(trace))
         return None
 
     def _has_room(self) -> bool:
