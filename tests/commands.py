@@ -1,9 +1,10 @@
 """Runs programs: Python's, and above all the command `spanscore`.
 
 Some commands run in the process of the test, where they cost least. The others run in a fork of an interpreter that has
-imported all of it and made the models of all evaluators; a run of the tests has one such interpreter. The end of a fork
-joins its threads, calls what was registered for the exit and flushes its output, and leaves out to take the interpreter
-apart, which costs more than most commands. `tests/cli/test_real_starts.py` starts each command as a user does.
+imported all of it and made the models of all evaluators; a run of the tests has one such interpreter, and the workers
+of pytest-xdist are forks of it, too. The end of a fork that runs a command joins its threads, calls what was registered
+for the exit and flushes its output, and leaves out to take the interpreter apart, which costs more than most commands.
+`tests/cli/test_real_starts.py` starts each command as a user does.
 """
 
 from __future__ import annotations
@@ -24,21 +25,20 @@ import pytest
 
 from deadline import DEADLINE_S
 from spanscore.cli import main
-from warm import Fork, Forks, WarmInterpreter, text_of
+from warm import PIPE, Fork, Forks, WarmInterpreter, text_of
 
 SPANSCORE = (sys.executable, "-m", "spanscore")
-_PIPE = "TESTS_PIPE"
-"""The environment variable with the pipe that the interpreter reads."""
 _IMPORTS = """
-import importlib, pkgutil, spanscore
+import importlib, pkgutil
+import hypothesis, pytest, spanscore
 for module in pkgutil.walk_packages(spanscore.__path__, "spanscore."):
     if module.name not in {"spanscore.__main__", "spanscore.testing.pytest_plugin"}:
         importlib.import_module(module.name)
 spanscore.config.json_schema()
 spanscore.config.default()
 """
-_OF_FILES = {"score", "agree", "explain", "golden", "check"}
-"""Commands that read and write files alone, and import little: others are cheaper in a fork that has all imported."""
+_OF_FILES = {"score", "agree", "explain", "golden", "check", "diff", "learn", "completion", "list", "schema"}
+"""Commands that read and write files alone, and start nothing that outlives them."""
 _COMMAND = """
 import atexit, os, runpy, sys
 status = 1
@@ -148,7 +148,7 @@ def really_started(*arguments: object, **environment: str) -> subprocess.Complet
 
 @cache
 def _warm() -> Forks:
-    forks = Forks(Path(os.environ[_PIPE]))
+    forks = Forks(Path(os.environ[PIPE]))
     atexit.register(forks.close)
     return forks
 
@@ -158,7 +158,7 @@ class WarmCommand(WarmInterpreter):
 
     def __init__(self) -> None:
         super().__init__(_IMPORTS)
-        os.environ[_PIPE] = str(self.pipe)
+        os.environ[PIPE] = str(self.pipe)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 import commands
 import examples
+import forked_worker
 
 if HAS_CPU_SECONDS := find_spec("resource") is not None:  # not on Windows
     import cpu_seconds
@@ -31,9 +32,20 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(cpu_seconds.CpuSeconds(config))
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(commands.WarmCommand())
+        fork_workers(config)
     states = tempfile.TemporaryDirectory(prefix="spanscore-states-", ignore_cleanup_errors=True)
     config.add_cleanup(states.cleanup)
     config.pluginmanager.register(OwnStates(Path(states.name)))
+
+
+def fork_workers(config: pytest.Config) -> None:
+    """Let the workers of pytest-xdist be forks of the interpreter that has imported all, as commands are.
+
+    Not on a system without /proc, nor for coverage, which measures imports too.
+    """
+    if forked_worker.STREAMS.exists() and not config.getoption("cov_source", None):
+        workers = config.getoption("tx", None) or ()
+        config.option.tx = [forked_worker.spec() if each == "popen" else each for each in workers]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -24,6 +24,8 @@ from typing import Self
 
 from deadline import DEADLINE_S
 
+PIPE = "TESTS_PIPE"
+"""The environment variable with the pipe that the interpreter of a run of the tests reads."""
 _FORKING = """
 import gc, json, os, select, signal, sys, time
 imports, pipe = sys.argv[1:]
@@ -56,7 +58,9 @@ while True:
             asked = json.load(file)
         state = open(asked["state"], "w", buffering=1)
         streams = [os.open(asked["source"], os.O_RDONLY | os.O_NOCTTY)]
-        streams += [os.open(asked[name], os.O_WRONLY | os.O_CREAT | os.O_NOCTTY) for name in ("output", "errors")]
+        for name in ("output", "errors"):
+            path = asked[name]
+            streams.append(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOCTTY) if path else os.dup(2))
         child = os.fork()
         if not child:
             break
@@ -141,7 +145,7 @@ class Fork(_Closing):
             self.wait()
         return self.returncode
 
-    def wait(self, timeout_s: float = DEADLINE_S) -> int:
+    def wait(self, timeout_s: float | None = DEADLINE_S) -> int:
         """Wait for its end, and return its exit status.
 
         Raises:
@@ -195,9 +199,12 @@ class Forks(_Closing):
         *,
         source: Path = Path(os.devnull),
         output: Path,
-        errors: Path,
+        errors: Path | None,
     ) -> Fork:
-        """Start a program as in `run`, with files, pipes or terminals as its standard streams."""
+        """Start a program as in `run`, with files, pipes or terminals as its standard streams.
+
+        Without `errors`, its standard error is that of the interpreter.
+        """
         state, request = self._new_pipe(), self._new_path()
         asked = {
             "program": program,
@@ -206,7 +213,7 @@ class Forks(_Closing):
             "directory": str(Path.cwd()),
             "source": str(source),
             "output": str(output),
-            "errors": str(errors),
+            "errors": str(errors or ""),
             "state": str(state),
         }
         request.write_text(json.dumps(asked))

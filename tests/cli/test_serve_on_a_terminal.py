@@ -60,11 +60,13 @@ class Watched:
         return found
 
     def read_to_the_end(self, program: Fork) -> None:
-        """Read until the program has ended."""
-        while program.poll() is None:
-            self._read(0.1)
-        while self._read(0.0):
-            pass
+        """Read until the program has ended, and its end of the terminal is closed.
+
+        What was written last may arrive after the end of the program; a terminal without a writer is an error.
+        """
+        while not self._is_over:
+            self._read(DEADLINE_S)
+        program.wait()
 
     def _read(self, timeout_s: float) -> bool:
         if not select.select([self._terminal], [], [], timeout_s)[0]:

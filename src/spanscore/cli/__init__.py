@@ -6,7 +6,7 @@ import argparse
 import atexit
 import gc
 import sys
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Sequence
 from importlib import import_module
 from typing import Final
 
@@ -51,7 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         outlive_readers("stdout", "stderr")
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:2], "--help"]
-    parsed = parser_of(arguments).parse_args(arguments)
+    is_known = bool(arguments) and arguments[0] in COMMANDS
+    parsed = parser_of(arguments, arguments[:1] if is_known else COMMANDS).parse_args(arguments)
     try:
         status: int = parsed.run(parsed)
         _flush()
@@ -75,16 +76,16 @@ def _flush() -> None:
         discard(sys.stdout.fileno())
 
 
-def parser_of(asked: Container[str]) -> argparse.ArgumentParser:
-    """Return the parser of all commands. Only the commands in `asked` are loaded, the others have no options."""
+def parser_of(asked: Container[str], known: Collection[str] = COMMANDS) -> argparse.ArgumentParser:
+    """Return the parser of the known commands. Only the commands in `asked` are loaded, the others have no options."""
     parser = _Main(prog="spanscore")
     parser.add_argument("--version", action="version", version=f"spanscore {__version__}")
     parser.set_defaults(run=_overview)
     commands = parser.add_subparsers(metavar="COMMAND", parser_class=Parser)
-    for name, module in COMMANDS.items():
+    for name in known:
         command = commands.add_parser(name, help=SUMMARIES[name])
         if name in asked:
-            import_module(f"spanscore.cli.{module}").define(command)
+            import_module(f"spanscore.cli.{COMMANDS[name]}").define(command)
     return parser
 
 

@@ -146,9 +146,10 @@ def _described(told: configuration.Description) -> Iterator[str]:
     width = min(width_of(sys.stdout) or _DOC_WIDTH, _DOC_WIDTH)
     origin_note = "" if told.origin == "built-in" else f" of {told.origin}"
     yield f"{told.name}: {told.kind[:-1]}{origin_note}\n\n{told.doc}"
-    if told.parameters:
+    parameters = told.parameters
+    if parameters:
         yield "\nParameters"
-    for parameter in told.parameters:
+    for parameter in parameters:
         default = "optional" if parameter.default is None else f"default {parameter.default}"
         default = "required" if parameter.required else default
         yield f"  {parameter.name}: {parameter.type} ({default})"

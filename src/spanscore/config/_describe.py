@@ -52,10 +52,16 @@ class Description:
     """The first sentence of its documentation."""
     doc: str
     """All of it."""
-    parameters: tuple[Parameter, ...] = ()
-    """Its parameters. An evaluator's own come first, then the ones that all evaluators share."""
     expectation: str | None = None
     """Of an evaluator: the parameter that `expected_from` fills in trace by trace."""
+    section: type[Section] | None = None
+    """The section that has its parameters; None if it has none."""
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Its parameters. An evaluator's own come first, then the ones that all evaluators share."""
+        found = parameters_of(self.section) if self.section else ()
+        return tuple(sorted(found, key=lambda each: each.name in COMMON)) if self.kind == "evaluators" else found
 
 
 def describe(name: str, kind: Kind = "evaluators") -> Description:
@@ -66,22 +72,20 @@ def describe(name: str, kind: Kind = "evaluators") -> Description:
         PluginError: it cannot be loaded, or does not keep its contract.
     """
     doc = docstring(find(kind, name))
-    parameters: tuple[Parameter, ...] = ()
-    expectation = None
+    section = expectation = None
     if kind == "evaluators":
         evaluator = evaluator_type(name)
-        expectation = evaluator.expectation
-        parameters = tuple(sorted(parameters_of(evaluator.parameters), key=lambda each: each.name in COMMON))
+        section, expectation = evaluator.parameters, evaluator.expectation
     elif kind in KINDS.values():
-        parameters = parameters_of(sections_of(kind, name))
+        section = sections_of(kind, name)
     return Description(
         kind=kind,
         name=name,
         origin=origin(kind, name),
         summary=first_sentence(doc),
         doc=doc,
-        parameters=parameters,
         expectation=expectation,
+        section=section,
     )
 
 
