@@ -10,6 +10,8 @@ from serving import LoopThread, eventually, loop_thread
 
 pytest.importorskip("confluent_kafka", reason="needs the package confluent-kafka: pip install --group test")
 
+from confluent_kafka import Consumer, TopicPartition
+
 from receivers.kafka_cluster import PARTITIONS, TOPIC, Cluster, cluster
 from spanscore.receivers.kafka import Kafka, TakenRecords
 from spanscore.receivers.kafka.kafka_records import Commit, KafkaRecord
@@ -92,3 +94,28 @@ def test_records_wait_until_they_are_taken(brokers: Cluster, thread: LoopThread)
     assert [("assigned", everything), *((what, everything) for what in ("given up", "given up", "forgotten"))] == [
         (what, tuple(sorted(partitions))) for what, partitions in owner.events
     ]
+
+
+def test_records_that_the_topic_removed_before_they_were_read_are_counted(
+    brokers: Cluster, thread: LoopThread, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A partition of this cluster keeps 5 MB, and a member that is further behind never gets the rest."""
+    committed = Consumer({"bootstrap.servers": ",".join(brokers.brokers), "group.id": "behind"})
+    committed.commit(offsets=[TopicPartition(TOPIC, 0, 1)], asynchronous=False)
+    for _ in range(60):
+        brokers.send(bytes(100_000), b"key", 0)
+    brokers.wait()
+    first, _ = committed.get_watermark_offsets(TopicPartition(TOPIC, 0))
+    committed.close()
+    owner = Slow()
+    owner.is_open = True
+    settings = KafkaReceiver(brokers=tuple(brokers.brokers), topic=TOPIC, group_id="behind")
+    kafka = thread.call(lambda: Kafka(settings, owner))
+    thread.call(kafka.start)
+    eventually(lambda: any(record.offset == 69 for record in owner.taken))
+    thread.run(kafka.stop(5))
+
+    assert first > 10
+    assert first == min(record.offset for record in owner.taken if record.partition == 0)
+    assert first - 1 == kafka.counts.removed
+    assert f"partition 0 has lost {first - 1} records before they were read" in caplog.text

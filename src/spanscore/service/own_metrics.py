@@ -45,6 +45,7 @@ def show_kafka(telemetry: OwnTelemetry, counts: KafkaCounts, wrong_keys: Mapping
     telemetry.observe(own.KAFKA_PARTITIONS, lambda: {(): counts.partitions})
     telemetry.observe(own.KAFKA_LAG, lambda: {(): counts.lag})
     telemetry.observe(own.KAFKA_UNCOMMITTED, lambda: {(): counts.uncommitted})
+    telemetry.observe(own.KAFKA_REMOVED, lambda: {(): counts.removed})
     telemetry.observe(own.KAFKA_COMMIT_FAILURES, lambda: _each(counts.commit_failures))
 
 

@@ -243,6 +243,11 @@ KAFKA_UNCOMMITTED: Final = gauge(
     "{record}",
     "Records in these partitions that were read, and are held for traces that are still open.",
 )
+KAFKA_REMOVED: Final = counter(
+    "spanscore.kafka.removed_records",
+    "{record}",
+    "Records that the retention of the topic removed before they were read: lost.",
+)
 KAFKA_COMMIT_FAILURES: Final = counter(
     "spanscore.kafka.commit_failures",
     "{failure}",

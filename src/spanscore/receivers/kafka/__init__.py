@@ -76,6 +76,8 @@ class KafkaCounts:
     """Records in them that were not read yet."""
     uncommitted: int = 0
     """Records in them that were read, and would be read again by the next owner."""
+    removed: int = 0
+    """Records that the topic removed before they were read."""
     commit_failures: Mapping[str, int] = field(default_factory=dict)
     """By the name of the error."""
 
@@ -189,6 +191,7 @@ class Kafka:
         if self._backlog:
             self._member.pause()
         self._backlog += self._member.read(_MOST_RECORDS, _READ_S)
+        self.counts.removed = self._member.removed
         if self._resting.is_set():
             return
         if self._backlog:

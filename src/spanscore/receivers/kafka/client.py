@@ -51,6 +51,10 @@ class GroupMember:
     def __init__(self, settings: KafkaReceiver, changes: Changes) -> None:
         self.commit_failures: Final[Counter[str]] = Counter()
         """By the name of the error."""
+        self.removed = 0
+        """Records that the topic removed before they were read."""
+        self._next: Final[dict[int, int]] = {}
+        """By partition, the offset after the last record read."""
         self._settings: Final = settings
         self._library: Final = _library()
         self.is_alarmed = False
@@ -92,7 +96,8 @@ class GroupMember:
         for message in messages:
             wrong = message.error()
             if wrong is None:
-                records.append(_record(message))
+                records.append(record := _record(message))
+                self._note_removed(record)
             else:
                 self._hear(wrong)
         return records
@@ -111,8 +116,12 @@ class GroupMember:
     def texts(self, partitions: Sequence[int]) -> dict[int, str]:
         """Return the metadata committed with the offsets of partitions; empty if none, or if no broker answers."""
         texts = dict.fromkeys(partitions, "")
+        for number in partitions:
+            self._next.pop(number, None)
         with suppress(self._library.KafkaException):
             for found in self._consumer.committed([self._place(each) for each in partitions], timeout=_ASK_S):
+                if found.error is None and found.offset >= 0:
+                    self._next[found.partition] = found.offset
                 if found.error is None and found.metadata:
                     texts[found.partition] = found.metadata
         return texts
@@ -190,6 +199,27 @@ class GroupMember:
         if offset is None:
             return place(topic, partition)
         return place(topic, partition, offset, text) if text and self._text_fits else place(topic, partition, offset)
+
+    def _note_removed(self, record: KafkaRecord) -> None:
+        """Count the records before this one that the topic no longer has: its retention was shorter than the lag.
+
+        Transactions and compaction leave gaps between offsets, too: there the topic has earlier records.
+        """
+        due = self._next.get(record.partition, record.offset)
+        self._next[record.partition] = record.offset + 1
+        if record.offset <= due:
+            return
+        with suppress(self._library.KafkaException):
+            first, _ = self._consumer.get_watermark_offsets(self._place(record.partition), timeout=_LOOK_S)
+            removed = max(0, min(first, record.offset) - due)
+            if removed and not self.removed:
+                _log.warning(
+                    "kafka: partition %d has lost %d records before they were read, as its retention is shorter than"
+                    " the lag; further ones are only counted",
+                    record.partition,
+                    removed,
+                )
+            self.removed += removed
 
     def _committed(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
         if error is not None:
