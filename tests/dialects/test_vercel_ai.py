@@ -147,7 +147,10 @@ def test_a_sub_agent_works_below_the_tool_that_runs_it() -> None:
 
 
 def test_a_root_dropped_by_a_filtering_processor_leaves_one_incomplete_trajectory() -> None:
-    """Langfuse's processor exports no user spans: the runs below them are orphans of one trace."""
+    """Langfuse's processor exports no user spans: the runs below them are orphans of one trace.
+
+    Each run lacks the spans of its model, too.
+    """
     spans = (
         root(2, parent=1),
         tool(3, "lookup_policy", "call_1", parent=2),
@@ -159,7 +162,9 @@ def test_a_root_dropped_by_a_filtering_processor_leaves_one_incomplete_trajector
 
     assert ["call_1", "call_2"] == [made.call_id for made in trajectory.calls]
     assert span_id(2) == trajectory.root_span_id
-    assert trajectory.completeness == Completeness(parents_missing=2, arguments_recorded=False, results_recorded=False)
+    assert trajectory.completeness == Completeness(
+        parents_missing=2, spans_missing=2, arguments_recorded=False, results_recorded=False
+    )
 
 
 def test_version_7_follows_the_conventions() -> None:
