@@ -141,6 +141,8 @@ def test_every_evaluator_is_tried() -> None:
     [
         ("tool_call_count", {"tool_calls_count": {"a": 1}}, "aa", MendedBy.NOTHING),
         ("tool_call_count", {"tool_calls_count": {"a": 1}}, "b", MendedBy.ANY),
+        ("tool_call_count", {"tool_calls_count": {"a": 1}, "strict": True}, "aa", MendedBy.NOTHING),
+        ("tool_call_count", {"tool_calls_count": {"a": 1}, "strict": True}, "b", MendedBy.ANY),
         ("tool_call_count", {"tool_calls_count": {"a": 1, "b": 1}, "threshold": 0.5}, "aa", MendedBy.ANY),
         ("tool_call_order", {"tool_calls_order": ["a", "b"]}, "a", MendedBy.ANY),
         ("tool_loops", {"cycle": None}, "aaa", MendedBy.NOTHING),

@@ -140,3 +140,11 @@ class TestContract:
         both = ToolCallCount(tool_calls_count={"search": 1, "book": 2, "pay": 0})
         assert Skipped(reason.replace("(1)", "(2)")) == both.evaluate(called("search", "pay", completeness=CUT_OFF))
         assert 0.0 == value_of(evaluator.evaluate(called(*["search"] * 3, completeness=CUT_OFF)))
+
+
+def test_a_number_that_is_not_allowed() -> None:
+    """It is neither too large nor too small."""
+    outcome = ToolCallCount(tool_calls_count={"search": ["!=", 2]}).evaluate(called("search", "search"))
+
+    (deviation,) = details_of(outcome)["deviations"]
+    assert "search was called a number of times that is not allowed" == deviation["reason"]

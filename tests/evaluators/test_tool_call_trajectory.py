@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from evaluators.runs import CUT_OFF, around_its_value, called, details_of, value_of
 from spanscore.evaluators.tool_call_trajectory import ToolCallTrajectory
 from spanscore.model import Score, ToolCall, Trajectory
+from spanscore.model.outcomes import MendedBy
 from spanscore.testing import check_evaluator
 
 RUN = Trajectory.from_calls(
@@ -157,3 +158,20 @@ class TestContract:
     def test_truncated(self) -> None:
         """A truncated trace is measured as far as it was received."""
         assert 1.0 == value_of(ToolCallTrajectory().evaluate(called("a", completeness=CUT_OFF)))
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "expected"),
+    [
+        (ToolCallTrajectory(), MendedBy.NOTHING),
+        (ToolCallTrajectory(threshold=0.9), MendedBy.ANY),
+        (ToolCallTrajectory(threshold=0.9, max_failed=0), MendedBy.NOTHING),
+        (ToolCallTrajectory(threshold=0.9, max_failed=1), MendedBy.ANY),
+    ],
+)
+def test_more_failed_calls_than_allowed_stay(evaluator: ToolCallTrajectory, expected: MendedBy) -> None:
+    """Further calls change the share of those that failed, but not their number."""
+    outcome = evaluator.evaluate(RUN)
+
+    assert isinstance(outcome, Score)
+    assert (False, expected) == (outcome.passed, outcome.mended_by)

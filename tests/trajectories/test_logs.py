@@ -17,7 +17,19 @@ from spanscore.collect.table import TraceTable
 from spanscore.contracts import CallReading, Markers, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects.gen_ai import GenAi
-from spanscore.model import LOG_RECORD, NO_SPAN, NOT_RECORDED, CloseReason, Report, Span, ToolCall, Trace, Trajectory
+from spanscore.model import (
+    LOG_RECORD,
+    NO_SPAN,
+    NOT_RECORDED,
+    AttributeValue,
+    CloseReason,
+    Report,
+    Span,
+    ToolCall,
+    Trace,
+    Trajectory,
+)
+from spanscore.trajectories.log_records import BODY, with_body
 from spanscore.trajectories.reader import DialectReader
 from spanscore.trajectories.trajectory import trajectories
 from traces import BERN, PARIS, agent, asked, lasting, tool
@@ -242,3 +254,16 @@ def test_the_details_of_a_tool_are_no_request_to_a_model(operation: dict[str, st
 
     assert [("book", PARIS, span_id(2))] == [(each.name, each.arguments, each.span_id) for each in found.calls]
     assert found.model_calls == ()
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (None, {"key": 1}),
+        ("text", {BODY: "text", "key": 1}),
+        ({"key": 2, "other": 3}, {"key": 1, "other": 3}),
+    ],
+)
+def test_a_body_is_among_the_attributes(body: AttributeValue, expected: dict[str, AttributeValue]) -> None:
+    """A mapping by its keys, behind the attributes of the record; another value by a key of its own."""
+    assert expected == with_body({"key": 1}, body)

@@ -40,12 +40,12 @@ class LiveTable(Immediate):
         self._failing: Final[deque[str]] = deque(maxlen=_FAILING_SHOWN)
         self._trajectories = 0
         self._lock: Final = Lock()  # guards the numbers while they are drawn
+        is_below_log = sys.stderr.isatty()  # else the log is no part of what is drawn over
         self._live: Final = Live(
-            console=Terminal(file=out, highlight=False),
-            get_renderable=self._drawn,
-            redirect_stderr=sys.stderr.isatty(),  # else it is no part of what is drawn over
+            console=Terminal(file=out, highlight=False), get_renderable=self._drawn, redirect_stderr=is_below_log
         )
-        self._live.start()
+        # A line of the log beside the first drawing would not know that the table is already there.
+        self._live.start(refresh=is_below_log)
 
     at_most_once: Final = True
     needs_results: Final = False

@@ -81,6 +81,8 @@ def test_a_pattern_made_to_be_slow() -> None:
         ({"$near": 1, "within": 0.1}, 1.1, True),
         ({"$near": 0.3, "within": 0}, 0.3, True),
         ({"$near": 200, "percent": 1}, 202, True),
+        ({"$near": 200, "percent": 10}, 220, True),
+        ({"$near": 200, "percent": 10}, 221, False),
         ({"$near": -200, "percent": 1}, -197.9, False),
         ({"$near": 1, "within": 1}, True, False),
         ({"$near": 1, "within": 1}, "1", False),
