@@ -195,7 +195,7 @@ def test_under_openinference() -> None:
     ("asked", "answered"), [("functionCall", "functionResponse"), ("function_call", "function_response")]
 )
 def test_a_run_that_continues_has_the_calls_before_it(asked: str, answered: str) -> None:
-    """JavaScript, Java and Go write the names of the API, Python its own; instructions may have a user's role."""
+    """JavaScript and Java write the names of the API, Python its own; instructions may have a user's role."""
     sent = [
         {"role": "user", "parts": [{"text": "refund"}]},
         {"role": "model", "parts": [{asked: {"id": "c1", "name": "look_up", "args": {"order": 1}}}]},
