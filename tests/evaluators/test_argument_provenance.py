@@ -61,6 +61,14 @@ def test_a_value_has_the_grade_of_the_nearest_form_that_was_seen(value: Any, gra
     assert found.value == {"exact": 1, "derived": 0.5, "unseen": 0}[grade]
 
 
+@pytest.mark.parametrize(("threshold", "told"), [(0.5, 0), (0.6, 1)])
+def test_values_in_another_form_deviate_where_they_fail_a_run(threshold: float, told: int) -> None:
+    """Where nothing is unseen, only they lower the value."""
+    found = score(run({"name": "f", "arguments": {"v": "anna müller"}}), derived=0.5, threshold=threshold)
+
+    assert told == len(found.details.get("deviations", ()))
+
+
 def test_results_count_for_later_calls_alone() -> None:
     """What a call returns was not known when it was made."""
     find = {"name": "find", "arguments": {"id": "k-9"}, "result": {"orders": [{"id": "k-9", "n": 77}]}}

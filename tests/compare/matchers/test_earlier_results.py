@@ -82,6 +82,16 @@ def test_long_texts_count_as_work() -> None:
         matcher({"$from": "lookup", "path": "/0"}).matches(1, seen)
 
 
+@pytest.mark.parametrize(("levels", "found"), [(64, True), (65, False)])
+def test_values_far_inside_are_not_looked_for(levels: int, *, found: bool) -> None:
+    """A result is looked through for so many levels."""
+    result: Any = "A-7"
+    for _ in range(levels):
+        result = [result]
+
+    assert found == matcher({"$from": "f"}).matches("A-7", Results([("f", result)]).before(1))
+
+
 def test_only_earlier_ones() -> None:
     """A result is seen by the calls behind it, not by its own."""
     expected = {"$from": "lookup", "path": "/id"}
