@@ -27,8 +27,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from campaigns.crash import DEADLINE_S, Receiver
 from campaigns.keep import HIGHEST_Z, body_of, span_of
-from campaigns.load_balanced_cluster import NoCollectorError, free_ports
+from campaigns.load_balanced_cluster import NoCollectorError
 from campaigns.normalised import collecting, collector_program
+from own_sockets import free_ports
 
 SPANMETRICS: Final = "span_metrics"
 SHARES: Final = {"failing": 1.0, "slow": 0.5, "good": 0.1}

@@ -9,7 +9,7 @@ from enum import Enum, auto
 from http import HTTPStatus
 from typing import Any, Final, cast
 
-from aiohttp import HttpVersion11, web
+from aiohttp import HttpVersion11, StreamReader, web
 from aiohttp.http_exceptions import BadHttpMethod, LineTooLong
 from aiohttp.http_parser import RawRequestMessage
 
@@ -101,7 +101,7 @@ class Connection(web.RequestHandler):
     aiohttp limits the size of each header, but not the time that a client takes or the number of connections.
     """
 
-    __slots__ = ("_clients", "_head", "_phase", "_tail", "_times", "_was_admitted", "since")
+    __slots__ = ("_body", "_clients", "_head", "_phase", "_tail", "_times", "_was_admitted", "since")
 
     _tail: bytes
 
@@ -126,6 +126,8 @@ class Connection(web.RequestHandler):
             _Phase.END: _LINGER_S,
         }
         self._clients = clients
+        self._body: StreamReader | None = None
+        """The body of the request that was parsed last: no other can be broken."""
         self._was_admitted = False
         self._enter(_Phase.HEAD)
 
@@ -256,15 +258,15 @@ class Connection(web.RequestHandler):
         return is_usual and not self._upgraded and not self.writing_paused
 
     def _end_broken_body(self) -> None:
-        """Fail the readers of a body whose rest cannot be read: aiohttp reports it only to the next request."""
-        if not self._messages or isinstance(self._messages[-1][0], RawRequestMessage):
+        """Fail the reader of a body whose rest cannot be read: aiohttp reports it only to the next request."""
+        if not self._messages:
             return
-        bodies = [body for _, body in self._messages]
-        if self._current_request is not None:
-            bodies.append(self._current_request.content)
-        for body in bodies:
-            if not body.is_eof() and body.exception() is None:
-                body.set_exception(web.RequestPayloadError("the body cannot be read"))
+        message, body = self._messages[-1]
+        if isinstance(message, RawRequestMessage):
+            self._body = body
+        elif self._body is not None and not self._body.is_eof() and self._body.exception() is None:
+            self._body.set_exception(web.RequestPayloadError("the body cannot be read"))
+            self._lingering_time = 0.0  # aiohttp would read on, and log the error with its traceback
 
     def _enter(self, phase: _Phase) -> None:
         self._phase = phase
