@@ -34,13 +34,16 @@ class Counting(Pipeline):
         entries = [EvaluatorEntry(name="e", type="t", resolve=lambda _: _EVALUATOR, **entry)]  # type: ignore[arg-type]
         super().__init__(entries, built_in_reader())
         self.seen: list[str] = []
+        self.finished = 0
         self._pass_time = pass_time
 
     def begin(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> Steps[Scoring]:
         """Score a trace."""
         self._pass_time()
         self.seen.append(f"trace {trace.trace_id[-1]} of {len(trace.spans)}")
-        return (yield from super().begin(trace, wanted))
+        scoring = yield from super().begin(trace, wanted)
+        self.finished += 1
+        return scoring
 
 
 class Clocked:
@@ -172,6 +175,7 @@ def test_what_is_scored_ahead_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
     clocked.at(1.5)
     assert ["trace 1 of 1", "trace 2 of 1"] == clocked.pipeline.seen
     clocked.engine.table.give_up([root(1).trace_id])
+    clocked.engine.let_go([root(1).trace_id])
     clocked.take(root(4))
     clocked.at(2.0)
     clocked.at(3.2)
@@ -179,6 +183,24 @@ def test_what_is_scored_ahead_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
     clocked.at(4.0)
     assert 3 == len(clocked.emitted)
     assert 4 == len(clocked.pipeline.seen)
+
+
+@pytest.mark.parametrize("goes", [False, True])
+def test_a_trace_that_is_half_scored_when_it_is_closed_or_goes_leaves_nothing(goes: bool) -> None:  # noqa: FBT001
+    """It is scored at its turn, if it is still here, and not once more afterwards."""
+    clocked = Clocked()
+    clocked.take(call(), root())
+    clocked.now = 1.5
+    clocked.queue.step_ahead()
+    if goes:
+        clocked.engine.table.give_up([root().trace_id])
+        clocked.engine.let_go([root().trace_id])
+    clocked.at(2.0)
+    assert clocked.queue.ahead is not None
+    assert 2.0 < clocked.queue.ahead.next_due()
+    assert ([] if goes else [2.0]) == [at for at, _ in clocked.emitted]
+    clocked.at(5.0)
+    assert (0 if goes else 1) == clocked.pipeline.finished
 
 
 _SPANS = st.sampled_from([root(1), root(1, 3), call(1), call(1, 4), root(2), call(2)])

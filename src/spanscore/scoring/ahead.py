@@ -77,8 +77,17 @@ class Ahead:
     def scored(self, trace: Trace, pipeline: Pipeline) -> ScoredAhead | None:
         """Return the scores of a closed trace, once; None if it was not scored like this."""
         is_scored = self._is_scored(trace, pipeline)
-        scored = self._take(trace.trace_id)
+        scored = self.forget(trace.trace_id)
         return scored if is_scored else None
+
+    def forget(self, trace_id: bytes) -> ScoredAhead | None:
+        """Give up what is known of a trace, and return its scores, if it has any."""
+        if self._beginning is not None and self._beginning.trace.trace_id == trace_id:
+            self._beginning = None
+        scored = self._scored.pop(trace_id, None)
+        if scored is not None:
+            self._spans -= len(scored.scoring.trace.spans)
+        return scored
 
     def _is_scored(self, trace: Trace, pipeline: Pipeline) -> bool:
         scored = self._scored.get(trace.trace_id)
@@ -87,27 +96,18 @@ class Ahead:
         ahead = scored.scoring.trace
         return ahead == trace and ahead.root_received_at == trace.root_received_at
 
-    def _take(self, trace_id: bytes) -> ScoredAhead | None:
-        scored = self._scored.pop(trace_id, None)
-        if scored is not None:
-            self._spans -= len(scored.scoring.trace.spans)
-        return scored
-
     def _next(self, pipeline: Pipeline) -> _BegunAhead | None:
         until = self._clock() + _AHEAD_S
         while self._ended and self._ended[0][0] <= until:
             held = self._open.get(self._ended.popleft()[1])
             # Where spans have come after the root, there may be more of them.
-            if held is None or held.root_ended_at != held.last_at or not (self._has_room() and pipeline.runs_here):
+            if held is None or held.root_ended_at != held.last_at or not pipeline.runs_here:
+                continue
+            if self._spans >= _MOST_SPANS:
                 continue
             trace = held.closed(CloseReason.TIMED_OUT)
             if self._is_scored(trace, pipeline):  # it has several roots
                 continue
-            self._take(trace.trace_id)
+            self.forget(trace.trace_id)
             return _BegunAhead(trace, pipeline, self._clock(), pipeline.begin(trace))
         return None
-
-    def _has_room(self) -> bool:
-        if self._spans >= _MOST_SPANS and (oldest := next(iter(self._scored))) not in self._open:
-            self._take(oldest)  # another process has the trace
-        return self._spans < _MOST_SPANS

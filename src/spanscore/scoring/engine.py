@@ -183,7 +183,10 @@ class Engine:
         self.queue.put(self.table.expire(self._clock()))
 
     def let_go(self, trace_ids: Collection[bytes]) -> None:
-        """Let emitters discard the spans of these traces that they hold back: the next owner sends them on."""
+        """Discard what is held of these traces: the next owner scores them, and sends their spans on."""
+        if self.queue.ahead is not None:
+            for trace_id in trace_ids:
+                self.queue.ahead.forget(trace_id)
         for emitter in self.emitters.values():
             if isinstance(emitter, HoldsSpansBack):
                 contained(emitter, partial(emitter.give_up, trace_ids))
