@@ -96,10 +96,10 @@ class GroupMember:
         for message in messages:
             wrong = message.error()
             if wrong is None:
-                records.append(record := _record(message))
-                self._note_removed(record)
+                records.append(_record(message))
             else:
                 self._hear(wrong)
+        self._note_removed(records)
         return records
 
     def pause(self) -> None:
@@ -200,26 +200,29 @@ class GroupMember:
             return place(topic, partition)
         return place(topic, partition, offset, text) if text and self._text_fits else place(topic, partition, offset)
 
-    def _note_removed(self, record: KafkaRecord) -> None:
-        """Count the records before this one that the topic no longer has: its retention was shorter than the lag.
+    def _note_removed(self, records: Iterable[KafkaRecord]) -> None:
+        """Count the records before these that the topic no longer has: its retention was shorter than the lag.
 
         Transactions and compaction leave gaps between offsets, too: there the topic has earlier records.
         """
-        due = self._next.get(record.partition, record.offset)
-        self._next[record.partition] = record.offset + 1
-        if record.offset <= due:
-            return
-        with suppress(self._library.KafkaException):
-            first, _ = self._consumer.get_watermark_offsets(self._place(record.partition), timeout=_LOOK_S)
-            removed = max(0, min(first, record.offset) - due)
-            if removed and not self.removed:
-                _log.warning(
-                    "kafka: partition %d has lost %d records before they were read, as its retention is shorter than"
-                    " the lag; further ones are only counted",
-                    record.partition,
-                    removed,
-                )
-            self.removed += removed
+        gaps: dict[int, tuple[int, int]] = {}
+        for record in records:
+            due = self._next.get(record.partition, record.offset)
+            self._next[record.partition] = record.offset + 1
+            if record.offset > due:
+                gaps.setdefault(record.partition, (due, record.offset))
+        for partition, (due, offset) in gaps.items():
+            with suppress(self._library.KafkaException):
+                first, _ = self._consumer.get_watermark_offsets(self._place(partition), timeout=_LOOK_S)
+                removed = max(0, min(first, offset) - due)
+                if removed and not self.removed:
+                    _log.warning(
+                        "kafka: partition %d has lost %d records before they were read, as its retention is shorter"
+                        " than the lag; further ones are only counted",
+                        partition,
+                        removed,
+                    )
+                self.removed += removed
 
     def _committed(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
         if error is not None:
