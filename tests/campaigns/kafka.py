@@ -26,6 +26,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,6 +43,7 @@ MEMBERS: Final = 3
 PARTITIONS: Final = 4
 TOPIC: Final = "otlp_spans"
 
+SLOW_S: Final = 1.0
 _SCORED_WITHIN_S: Final = 60.0
 """After the last record was written."""
 _TRACES_PER_SECOND: Final = 40
@@ -115,6 +117,8 @@ class Senders:
     def __init__(self, producer: Producer, seed: int) -> None:
         self.expected: Final[dict[str, int]] = {}
         """Tool calls of each trace, by its id."""
+        self.slow: Final[set[str]] = set()
+        """The traces of which a record was in the topic long after its time: this process or the broker was too busy."""
         self.records = self.sent_twice = 0
         self._producer: Final = producer
         self.chance: Final = random.Random(seed)
@@ -138,11 +142,15 @@ class Senders:
                 number += 1
                 self.plan(number, now, waiting)
             while waiting and waiting[0][0] <= now:
-                _, _, key, body = heapq.heappop(waiting)
-                self._producer.produce(TOPIC, body, key)
+                at, _, key, body = heapq.heappop(waiting)
+                self._producer.produce(TOPIC, body, key, on_delivery=partial(self._note_slow, at, key.decode()))
                 self.records += 1
             self._producer.poll(0)
             time.sleep(1 / _TRACES_PER_SECOND)
+
+    def _note_slow(self, at: float, trace_id: str, *_: object) -> None:
+        if time.monotonic() - at > SLOW_S:
+            self.slow.add(trace_id)
 
     def plan(self, number: int, now: float, waiting: list[tuple[float, int, bytes, bytes]]) -> None:
         """Plan the records of a trace: when each is written."""

@@ -363,11 +363,11 @@ def _over_kafka(restarts: int, directory: Path, outcome: Outcome, *, seed: int, 
                 print(f"{restart + 1} restarts, {len(writers.runs)} runs in Kafka", flush=True)
         writers.finish()
         files = [directory / f"scores-{number}.jsonl" for number in range(len(members))]
-        kafka.wait(lambda: not _missing(writers.runs, _reports(files)))
+        kafka.wait(lambda: not _missing(writers.runs, _reports(files)) - writers.slow)
         members[-1].stop()
     outcome.late += sum(run.late is not None for run in writers.runs)
     outcome.sent_again += writers.sent_twice
-    _account(writers.runs, frozenset(), files, outcome)
+    _account(writers.runs, writers.slow, files, outcome)
 
 
 def _reports(files: Iterable[Path]) -> Iterator[dict[str, Any]]:
