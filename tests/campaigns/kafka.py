@@ -118,7 +118,7 @@ class Senders:
         self.expected: Final[dict[str, int]] = {}
         """Tool calls of each trace, by its id."""
         self.slow: Final[set[str]] = set()
-        """The traces of which a record was in the topic long after its time: this process or the broker was too busy."""
+        """The traces of which a record came into the topic long after its time."""
         self.records = self.sent_twice = 0
         self._producer: Final = producer
         self.chance: Final = random.Random(seed)
