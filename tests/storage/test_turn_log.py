@@ -226,7 +226,7 @@ def test_a_disk_that_fails_once(method: str, call: int) -> None:
 
 
 @pytest.mark.parametrize("restart", [False, True])
-def test_files_that_somebody_removed(tmp_path: Path, restart: bool) -> None:
+def test_files_that_somebody_removed(tmp_path: Path, *, restart: bool) -> None:
     """The turns in memory are written anew: at once if a turn was written before, else with the next one."""
     removed = []
     with started(tmp_path) as stored:
