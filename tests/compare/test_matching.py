@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
+from math import inf, nan
 from typing import Any
 
 import pytest
@@ -191,6 +192,15 @@ class TestJsonEquality:
         """What a caller in Python passes by mistake raises nothing, and differs from other values."""
         assert json_equal([value], [deepcopy(value)])
         assert not json_equal([value], [[value]])
+
+    @pytest.mark.parametrize("depth", [1, 2, 40])
+    def test_numbers_that_are_not_finite(self, depth: int) -> None:
+        """Each is equal to itself alone: neither to null, which JSON libraries make of them, nor to its name."""
+        values = [nested(depth, value) for value in (inf, -inf, nan, None, "inf", "nan", 1e300, True)]
+        assert [[left == right for right in range(8)] for left in range(8)] == [
+            [json_equal(left, deepcopy(right)) for right in values] for left in values
+        ]
+        assert not json_equal(nested(depth, {"a": [None, inf, 1.0]}), nested(depth, {"a": [inf, None, 1]}))
 
     def test_long_values(self) -> None:
         """The key of a million lists is made within 0.4 s."""

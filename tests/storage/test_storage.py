@@ -369,18 +369,20 @@ def test_damage_in_other_files_is_counted() -> None:
             assert (1, 2 if ending == ".closed" else 1) == (found.storage.lost, len(read))
 
 
-def test_a_file_that_cannot_be_opened_is_counted() -> None:
-    """It is left alone, as its owner may mend it, and counts as a record."""
+@pytest.mark.parametrize("file", ["0000000000000001.closed", "0000000000000000.monitors"])
+def test_a_file_that_cannot_be_opened_is_counted(file: str, caplog: pytest.LogCaptureFixture) -> None:
+    """It is left alone, as its owner may mend it, counts as a record, and is told of once."""
     disk = MemoryDisk()
-    disk.write("0000000000000001.closed", file_header(FileHeader(1)))
+    disk.write(file, file_header(FileHeader(1)))
 
     def fault(name: str, _call: int) -> None:
         if name == "read":
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     with kept(FailingDisk(disk, fault)) as found:
-        assert 1 == found.storage.lost
-    assert "0000000000000001.closed" in disk.names()
+        assert (None, 1) == (found.storage.monitors.read(), found.storage.lost)
+    assert file in disk.names()
+    assert 1 == caplog.text.count("cannot be read: permission denied")
 
 
 def test_damage_that_is_found_while_a_file_is_written_anew_is_counted() -> None:

@@ -29,6 +29,7 @@ class Stored:
     """Conversations with a journal on disk, as they are after a start."""
 
     def __init__(self, storage: Storage) -> None:
+        self.storage = storage
         self.turns = storage.turns
         self.held: Conversations = holding()
         for note in storage.earlier.finished_conversations():
@@ -222,6 +223,34 @@ def test_a_disk_that_fails_once(method: str, call: int) -> None:
 
     assert 6 == Stored(storage).held.counts().in_open
     storage.end(5)
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_files_that_somebody_removed(tmp_path: Path, *, restart: bool) -> None:
+    """The turns in memory are written anew: at once if a turn was written before, else with the next one."""
+    removed = []
+    with started(tmp_path) as stored:
+        add(stored.held, turn(1, "look"))
+        if not restart:
+            removed = remove_turns(tmp_path, stored)
+    if restart:
+        with started(tmp_path) as stored:
+            removed = remove_turns(tmp_path, stored)
+            assert 0 == stored.turns.size
+            add(stored.held, turn(2, "look", of="other"))
+    with started(tmp_path) as stored:
+        assert (1, 1 + restart) == (len(removed), stored.held.counts().in_open)
+
+
+def remove_turns(path: Path, stored: Stored) -> list[Path]:
+    """Remove the files of turns, have that noticed, and return them."""
+    removed = [*path.glob(f"*{TURNS}")]
+    for each in removed:
+        each.unlink()
+    stored.storage.look_after()
+    left = sum(each.stat().st_size for each in path.iterdir() if each.suffix in {TURNS, FINISHED})
+    assert left == stored.turns.size
+    return removed
 
 
 def test_without_the_section_all_goes(tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ FAILED: Final = 1
 USAGE: Final = 2
 _INTERRUPTED: Final = 130
 _COLLECT_AFTER: Final = (200_000, 20, 100)
-"""For the garbage collector: loaded code stays, and spans have no cycles. A collection looks at all spans in
-memory, so that it is rare: in `serve` at half load, one in 12 s or none; after 50,000 objects, nine."""
+"""For the garbage collector: loaded code stays, and spans have no cycles. Collections are
+rare, as each looks at all spans in memory: in `serve` at half load, one in 12 s or none; after 50,000 objects, nine."""
 _OF_THEIR_OWN: Final = (
     *("demo", "serve", "record", "score", "explain"),
     *("golden", "learn", "diff", "agree", "watch", "fetch", "send"),

@@ -7,6 +7,7 @@ hashes bytes with a secret, so no sender can make the hashes of keys collide.
 from __future__ import annotations
 
 import re
+from math import isfinite
 from operator import itemgetter
 from typing import Any, Final
 
@@ -15,9 +16,12 @@ import msgspec
 _encode: Final = msgspec.json.Encoder(enc_hook=repr, order="sorted").encode
 _MAY_VARY: Final = re.compile(rb"\.0|\de|\d{19}")
 """Part of the text of each float that is a whole number, and of each integer beyond 64 bits; texts may have it, too."""
+_pack: Final = msgspec.msgpack.Encoder(enc_hook=repr).encode
+_NOT_FINITE: Final = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
+"""Part of each NaN and infinity in MessagePack, where JSON has `null`; other values may have it, too."""
 _LEVELS: Final = 32
 """Deeper values are not read by recursion: it could exhaust the stack."""
-_PLAIN: Final = frozenset({bool, float, type(None)})
+_PLAIN: Final = frozenset({bool, type(None)})
 
 
 def structure_key(value: Any) -> bytes:
@@ -27,9 +31,10 @@ def structure_key(value: Any) -> bytes:
     """
     try:
         key = _encode(value)
+        may_vary = _MAY_VARY.search(key) or (b"null" in key and _NOT_FINITE.search(_pack(value)))
     except Exception:  # noqa: BLE001 - too deep, an integer too long, a lone surrogate, or no JSON at all
         return _encode(_spelled(value, _LEVELS))
-    return _encode(_spelled(value, _LEVELS)) if _MAY_VARY.search(key) else key
+    return _encode(_spelled(value, _LEVELS)) if may_vary else key
 
 
 def _spelled(value: Any, levels: int) -> Any:
@@ -37,10 +42,8 @@ def _spelled(value: Any, levels: int) -> Any:
     kind = type(value)
     if kind is str:
         return _clean(value)
-    if kind is float and value.is_integer():
-        kind, value = int, int(value)
-    if kind is int:  # in base 16 there is no limit to the digits, and it takes little time
-        return value if -(2**63) <= value < 2**64 else msgspec.Raw(b"0x%x" % value)
+    if kind is int or kind is float:
+        return _number(value)
     if kind is dict or kind is list or kind is tuple:
         if not levels:
             return msgspec.Raw(_flat(value))
@@ -48,6 +51,13 @@ def _spelled(value: Any, levels: int) -> Any:
             return {_clean(name): _spelled(item, levels - 1) for name, item in value.items()}
         return [_spelled(item, levels - 1) for item in value]
     return value if kind in _PLAIN else repr(value)
+
+
+def _number(value: float) -> Any:
+    if type(value) is float and not value.is_integer():
+        return value if isfinite(value) else msgspec.Raw(repr(value).encode())
+    whole = int(value)  # in base 16 there is no limit to the digits, and it takes little time
+    return whole if -(2**63) <= whole < 2**64 else msgspec.Raw(b"0x%x" % whole)
 
 
 def _clean(text: Any) -> str:

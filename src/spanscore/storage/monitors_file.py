@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from spanscore.messages.faults import reason_of
 from spanscore.storage.compaction import UNFINISHED
 from spanscore.storage.log_file import Disk
 from spanscore.storage.records import Entry, FileHeader, Kind, file_header, record_header, scan
@@ -34,7 +35,7 @@ class MonitorsFile:
             return None
         except OSError as error:
             self.lost += 1
-            _log.error("storage: the state of monitors cannot be read: %s", (error.strerror or str(error)).lower())
+            _log.error("storage: the state of monitors cannot be read: %s", reason_of(error))
             return None
         bodies = [content[each.start : each.end] for each in scan(content).records if each.entry.kind == Kind.MONITORS]
         if not bodies:

@@ -35,23 +35,23 @@ class TurnLog:
 
     def __init__(self, disk: Disk, remember: int, most: int) -> None:
         self.notes: Final = IdLog(disk, FINISHED, remember, most)
-        self._turn_size = 0
         self._disk: Final = disk
         self._number = 0
-        self._files: list[str] = []
+        self._sizes: Final[dict[str, int]] = {}
+        """Bytes of each file of turns, by its name, from old to new."""
         self._current: LogFile | None = None
         self._is_behind = False
-        self._needed: Callable[[], Iterable[bytes]] = tuple
+        self._needed: Callable[[], Iterable[bytes]] | None = None
+        """Known from the first turn of this process on: until then, nothing is written anew."""
 
     @property
     def size(self) -> int:
         """Bytes on disk."""
-        return self._turn_size + self.notes.size
+        return sum(self._sizes.values()) + self.notes.size
 
     def adopt(self, name: str, number: int, size: int) -> None:
         """Take over a file of turns of an earlier process, from old to new."""
-        self._files.append(name)
-        self._turn_size += size
+        self._sizes[name] = size
         self._number = max(self._number, number)
 
     def add(self, turn: bytes, needed: Callable[[], Iterable[bytes]], needed_size: int) -> None:
@@ -66,9 +66,8 @@ class TurnLog:
         try:
             if not self._is_behind:
                 self._append(turn)
-            is_wasteful = self._turn_size > _SPARE + 2 * needed_size or len(self._files) > _FILES
-            if is_wasteful and not self._is_behind:
-                self._write_anew()
+            is_wasteful = sum(self._sizes.values()) > _SPARE + 2 * needed_size or len(self._sizes) > _FILES
+            self._is_behind = self._is_behind or is_wasteful
         except OSError:
             self._is_behind = True
         self.catch_up()
@@ -86,8 +85,8 @@ class TurnLog:
     def catch_up(self) -> None:
         """Write what could not be written before, and delete old notes. Call it about every second."""
         try:
-            if self._is_behind:
-                self._write_anew()
+            if self._is_behind and self._needed is not None:
+                self._write_anew(self._needed())
         except OSError:
             self._retire()
         with suppress(OSError):
@@ -102,21 +101,22 @@ class TurnLog:
         self.notes.not_synced(files)
 
     def forget_missing(self, there: Collection[str]) -> int:
-        """Forget the files that were removed, as `IdLog` does. Return how many records are lost, at least.
+        """Forget the files that were removed, as `IdLog` does. Return how many records were in them, at least.
 
-        Turns of this process that are still needed are in memory, and are written anew.
+        Turns that are still needed are in memory. `catch_up` writes them anew, or the first `add`.
         """
-        gone = [name for name in self._files if name not in there]
-        if gone:
-            self._files = [name for name in self._files if name in there]
-            if self._current is not None and self._current.name in gone:
-                self._retire()
+        gone = self._sizes.keys() - there
+        for name in gone:
+            del self._sizes[name]
+        self._is_behind = self._is_behind or bool(gone)
+        if self._current is not None and self._current.name in gone:
+            self._retire()
         return len(gone) + self.notes.forget_missing(there)
 
     def clear(self) -> None:
         """Delete everything."""
-        self._disk.syncer.delete(*self._files, *self.notes.clear())
-        self._files, self._turn_size = [], 0
+        self._disk.syncer.delete(*self._sizes, *self.notes.clear())
+        self._sizes.clear()
 
     def end(self) -> None:
         """Write no more."""
@@ -133,20 +133,18 @@ class TurnLog:
         if self._current is None:
             self._number += 1
             self._current = LogFile(self._disk, f"{self._number:016x}{TURNS}", has_gaps=True)
-            self._files.append(self._current.name)
-            self._turn_size += self._current.size
-        before = self._current.size
+        self._sizes[self._current.name] = self._current.size
         self._current.append(Kind.TURN, 0, turn)
-        self._turn_size += self._current.size - before
+        self._sizes[self._current.name] = self._current.size
 
-    def _write_anew(self) -> None:
-        old, old_size = len(self._files), self._turn_size
+    def _write_anew(self, turns: Iterable[bytes]) -> None:
+        old = tuple(self._sizes)
         self._retire()
-        for turn in self._needed():
+        for turn in turns:
             self._append(turn)
-        self._disk.syncer.delete(*self._files[:old])
-        del self._files[:old]
-        self._turn_size -= old_size
+        self._disk.syncer.delete(*old)
+        for name in old:
+            del self._sizes[name]
         self._is_behind = False
 
 
