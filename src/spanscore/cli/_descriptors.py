@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from typing import Final
+
+if sys.platform != "win32":
+    import resource
 
 MOST: Final = 4_096
 """Twice as many as connections over HTTP and gRPC: those that are in their TLS handshake are not counted."""
@@ -14,9 +18,9 @@ def allow_descriptors() -> None:
 
     Without descriptors, no client is let in, and nothing can be stored.
     """
-    with suppress(ImportError, OSError, ValueError):  # Windows has no limit
-        import resource  # noqa: PLC0415 - as above
-
+    if sys.platform == "win32":
+        return
+    with suppress(OSError, ValueError):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         most = MOST if hard == resource.RLIM_INFINITY else min(MOST, hard)
         if soft != resource.RLIM_INFINITY and soft < most:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -111,7 +112,7 @@ class Jsonl(Immediate):
 
     def _open(self) -> int:
         file = os.open(self._path, _FLAGS | _NO_WAIT, _OWNER_ONLY)
-        if _NO_WAIT:
+        if sys.platform != "win32":
             os.set_blocking(file, True)
         return file
 
