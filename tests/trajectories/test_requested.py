@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import pytest
 
+from catalogue.bounds import costs_at_most
 from dialects.spans import TRACE_ID, call, calls, read, span
 from spanscore.contracts import ModelReading
 from spanscore.dialects.gen_ai import GenAi
@@ -636,3 +637,15 @@ class TestIdsThatAFrameworkMakesUp:
 
         (made,) = calls(asking, tool(2, "book", call_id="x1"))
         assert (made.call_id, made.arguments) == ("x1", NOT_RECORDED)
+
+
+def test_many_models_before_one() -> None:
+    """2,000 that asked at once were all followed by the model whose messages are looked at once: within 1 s."""
+    repeated = [asked("book", {"day": number}) for number in range(2_000)]
+    asking = [model(number, asked("book", PARIS), parent=1, at_ms=2) for number in range(3, 2_003)]
+    after = having(
+        model(2_003, parent=1), {"gen_ai.input.messages": json.dumps([{"role": "assistant", "parts": repeated}])}
+    )
+
+    with costs_at_most(cpu_s=1):
+        assert 2_000 == len(calls(agent(1), *asking, after))

@@ -233,17 +233,20 @@ class Requested:
         for index in self._tree.models:
             if not self._tree.spans[index].is_log:
                 models.setdefault(self._tree.agent_of(index), []).append(index)
+        repeated_last: dict[int, tuple[list[SentCall], list[object]]] = {}
         found: dict[int, SentCall] = {}
         for span, asked in ranks.items():
             others = models.get(self._tree.agent_of(span), [])
             place = bisect_left(others, self._tree.spans[span].end_ns, key=self._latest_start_ns)
-            following = next((self._readings[index] for index in others[place:] if index != span), None)
+            following = next((others[at] for at in range(place, len(others)) if others[at] != span), None)
             if following is None:
                 continue
-            repeated = list(sent_calls(after_user(following.history), following))
-            last = repeated[-1] if repeated else []
-            if [content_of(call.request) for call in last] == [content_of(self.requests[rank][1]) for rank in asked]:
-                for rank, call in zip(asked, last, strict=True):
+            if following not in repeated_last:
+                *_, last = [], *sent_calls(after_user(self._readings[following].history), self._readings[following])
+                repeated_last[following] = last, [content_of(call.request) for call in last]
+            calls, contents = repeated_last[following]
+            if contents == [content_of(self.requests[rank][1]) for rank in asked]:
+                for rank, call in zip(asked, calls, strict=True):
                     request = self.requests[rank][1]
                     found[rank] = call if request.call_id is None else call._replace(request=request)
         return found
