@@ -649,3 +649,18 @@ def test_many_models_before_one() -> None:
 
     with costs_at_most(cpu_s=1):
         assert 2_000 == len(calls(agent(1), *asking, after))
+
+
+@pytest.mark.parametrize(
+    ("before", "result"),
+    [({"c1": 0}, [*range(20_000)]), ({}, f"content=[{' ' * 240_000}isError")],
+    ids=["another was known before", "the text may tell of a failure"],
+)
+def test_a_long_answer_to_many_calls_of_one_id(before: dict[str, JSON], result: JSON) -> None:
+    """It is compared with what was known before, and searched for a failure, once: within 1 s."""
+    asking = [model(number, asked("book", PARIS, "c1"), told=before, parent=1) for number in range(2, 302)]
+    spans = agent(1), *asking, model(302, told={"c1": result}, parent=1)
+
+    with costs_at_most(cpu_s=1):
+        found = calls(*spans)
+    assert [(result, None)] * 300 == [(made.result, made.error) for made in found]
