@@ -31,8 +31,9 @@ from spanscore.model import (
 )
 from spanscore.trajectories.log_records import BODY, with_body
 from spanscore.trajectories.reader import DialectReader
+from spanscore.trajectories.readings import Readings
 from spanscore.trajectories.trajectory import trajectories
-from traces import BERN, PARIS, agent, asked, lasting, tool
+from traces import BERN, PARIS, agent, asked, lasting, model, tool
 
 DETAILS = "gen_ai.client.inference.operation.details"
 
@@ -195,6 +196,22 @@ def test_neither_a_record_nor_its_span_is_missing() -> None:
         found.completeness.parents_missing,
         found.completeness.from_logs,
     )
+
+
+def test_a_step_reads_one_span() -> None:
+    """Also where records of models' messages are restored to their spans: each span may take long."""
+    offered: list[str] = []
+
+    class Noting(GenAi):
+        def read(self, span: Span) -> Reading | None:
+            offered.append(span.name)
+            return super().read(span)
+
+    spans = [model(number) for number in range(1, 6)]
+    records = [log(DETAILS, {"gen_ai.input.messages": []}, 9, number) for number in range(1, 6)]
+    read_before = [len(offered) for _ in Readings([*spans, *records], DialectReader([Noting()])).read()]
+
+    assert [*range(1, 16)] == read_before[:15]
 
 
 SPANS = (agent(1), tool(2, "book", call_id="c1", parent=1), tool(4, "search", parent=1), tool(6, "book", parent=1))

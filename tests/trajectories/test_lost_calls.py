@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pytest
 
+from catalogue.bounds import costs_at_most
 from corpora import NAMES, recorded
 from dialects.spans import built_in_reader, read, span
 from spanscore.model import Span, StatusCode, Unit
@@ -261,3 +262,19 @@ def test_a_call_without_an_id(told: str, expected: int) -> None:
     after = having(model(8, parent=1, scope="shop"), {"gen_ai.input.messages": json.dumps(sent)})
 
     assert (expected, 0) == (missing(*run, after), missing(*run))
+
+
+def test_many_calls_without_ids() -> None:
+    """Of 2,000 in one answer each is told by what the next model was sent, which is looked at once: within 1 s."""
+    requests = [asked("weather", {"day": number}) for number in range(2_000)]
+    results = [{"type": "tool_call_response", "response": f"{number} degrees"} for number in range(2_000)]
+    sent = [
+        {"role": "user", "parts": [{"type": "text", "content": "Go."}]},
+        {"role": "assistant", "parts": requests},
+        {"role": "tool", "parts": results},
+    ]
+    asks = model(2, *requests, parent=1, scope="shop")
+    after = having(model(8, parent=1, scope="shop"), {"gen_ai.input.messages": json.dumps(sent)})
+
+    with costs_at_most(cpu_s=1):
+        assert 1_999 == missing(ROOT, asks, tool(3, "weather", {"day": 0}, "made-up", parent=1, scope="shop"), after)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import pytest
 
+from catalogue.bounds import costs_at_most
 from dialects.spans import TRACE_ID, call, calls, read, span
 from spanscore.contracts import ModelReading
 from spanscore.dialects.gen_ai import GenAi
@@ -636,3 +637,30 @@ class TestIdsThatAFrameworkMakesUp:
 
         (made,) = calls(asking, tool(2, "book", call_id="x1"))
         assert (made.call_id, made.arguments) == ("x1", NOT_RECORDED)
+
+
+def test_many_models_before_one() -> None:
+    """2,000 that asked at once were all followed by the model whose messages are looked at once: within 1 s."""
+    repeated = [asked("book", {"day": number}) for number in range(2_000)]
+    asking = [model(number, asked("book", PARIS), parent=1, at_ms=2) for number in range(3, 2_003)]
+    after = having(
+        model(2_003, parent=1), {"gen_ai.input.messages": json.dumps([{"role": "assistant", "parts": repeated}])}
+    )
+
+    with costs_at_most(cpu_s=1):
+        assert 2_000 == len(calls(agent(1), *asking, after))
+
+
+@pytest.mark.parametrize(
+    ("before", "result"),
+    [({"c1": 0}, [*range(20_000)]), ({}, f"content=[{' ' * 240_000}isError")],
+    ids=["another was known before", "the text may tell of a failure"],
+)
+def test_a_long_answer_to_many_calls_of_one_id(before: dict[str, JSON], result: JSON) -> None:
+    """It is compared with what was known before, and searched for a failure, once: within 1 s."""
+    asking = [model(number, asked("book", PARIS, "c1"), told=before, parent=1) for number in range(2, 302)]
+    spans = agent(1), *asking, model(302, told={"c1": result}, parent=1)
+
+    with costs_at_most(cpu_s=1):
+        found = calls(*spans)
+    assert [(result, None)] * 300 == [(made.result, made.error) for made in found]

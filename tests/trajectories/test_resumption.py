@@ -8,11 +8,13 @@ from typing import Any, Final
 
 import pytest
 
+from catalogue.bounds import costs_at_most
 from corpora import NAMES, recorded
 from dialects.spans import TRACE_ID, built_in_reader
 from spanscore.model import NOT_RECORDED, CloseReason, Span, StatusCode, Trace, Trajectory, Unit
 from spanscore.trajectories.reader import DialectReader
 from spanscore.trajectories.readings import NONE, Readings
+from spanscore.trajectories.resumption import Resumption
 from spanscore.trajectories.trajectory import trajectories
 from spanscore.trajectories.tree import SpanTree
 from traces import agent, asked, having, lasting, model, tool
@@ -476,3 +478,14 @@ def test_arguments_of_content_that_was_not_recorded() -> None:
     (earlier, _) = run_of(EXECUTED, sent(3, *messages, parent=1)).calls
 
     assert (NOT_RECORDED, NOT_RECORDED) == (earlier.arguments, earlier.result)
+
+
+def test_many_runs_that_may_continue() -> None:
+    """Below each of 1,000 calls is one, and 300,000 calls have joined requests: within 1 s."""
+    around = [lasting(tool(number, "ask", {}, f"c{number}", parent=1), 50) for number in range(2, 1_002)]
+    below = [sent(1_000 + number, user(), *REFUNDED, parent=number, at_ms=number + 1) for number in range(2, 1_002)]
+    tree = SpanTree(Readings.of((agent(1), *around, *below), built_in_reader()))
+
+    with costs_at_most(cpu_s=1):
+        found = Resumption(tree).earlier({*range(-1_000, 300_000)}, set(), ())
+    assert [True] * 1_000 == [each.is_resumed for each in found]

@@ -7,6 +7,7 @@ from typing import Any, Final
 from hypothesis import given
 from hypothesis import strategies as st
 
+from catalogue.bounds import costs_at_most
 from dialects.spans import START_NS, TRACE_ID, built_in_dialects, calls, exception
 from examples import at_most
 from spanscore.contracts import CallRequest, Markers, ModelReading, Precedence, Reading
@@ -210,6 +211,14 @@ def test_ten_thousand_pauses_are_read() -> None:
     step = having(agent(1), {"waits": ["refund", ""], "refused": ["audit c9"]})
     spans = [replaced(step, number) for number in range(2, 10_002)]
     assert made(ROOT, model(10_003, ASKED, parent=1), *spans) == []
+
+
+def test_many_pauses_beside_many_requests() -> None:
+    """The 10,000 requests are looked at once for all 8,000 pauses: within 1 s."""
+    pauses = [having(agent(number, parent=1), {"ends_asking": True}) for number in range(2, 8_002)]
+    asking = [model(number, *[asked("lookup")] * 2_000, parent=1) for number in range(9_000, 9_005)]
+    with costs_at_most(cpu_s=1):
+        assert made(agent(1), *pauses, *asking) == ["lookup"] * 10_000
 
 
 def replaced(spanned: Span, number: int) -> Span:

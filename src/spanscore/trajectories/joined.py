@@ -30,9 +30,11 @@ def joined(requested: Requested, calls: Mapping[int, CallReading]) -> list[tuple
     continuing = {index: tail for index in calls if (tail := resumption.tail_of(index)) is not None}
     here = {index: call for index, call in calls.items() if index not in continuing} if continuing else calls
     found = _ranked(here, [request for _, request in requested.requests])
+    of_tails: dict[int, dict[int, CallReading]] = {}
+    for index, tail in continuing.items():
+        of_tails.setdefault(tail.model, {})[index] = calls[index]
     for tail in {tail.model: tail for tail in continuing.values()}.values():
-        of_tail = {index: calls[index] for index, each in continuing.items() if each is tail}
-        ranked = _ranked(of_tail, [each.request for each in tail.last], are_continuing=True)
+        ranked = _ranked(of_tails[tail.model], [each.request for each in tail.last], are_continuing=True)
         place = resumption.place_of(tail)
         found.update((index, (None if rank is None else rank + place, call)) for index, (rank, call) in ranked.items())
     ranks = [found[index][0] for index in calls]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
+from spanscore.compare.matching import json_key
+from spanscore.contracts import CallRequest
 from spanscore.model import NOT_RECORDED, Recorded, StatusCode, ToolCall
 from spanscore.trajectories.readings import NONE
 from spanscore.trajectories.requested import Requested
@@ -142,13 +144,16 @@ def lost_without_ids(
         if (before := of_run.get(run_of[index])) is not None:
             asked_after[before] = index
         of_run[run_of[index]] = index
-    found = []
-    for index, request in unmade:
-        after = asked_after.get(index, NONE)
-        sent = [] if after == NONE else requested.resumption.asked_last(after)
-        results = [call.answer.result for call in sent if call.answer is not None and call.request == request]
-        found += [index] * any(result is not NOT_RECORDED and not refuses(result) for result in results)
-    return found
+    have_result = {
+        index: {
+            _key(call.request)
+            for call in requested.resumption.asked_last(asked_after[index])
+            if call.answer is not None and call.answer.result is not NOT_RECORDED and not refuses(call.answer.result)
+        }
+        for index in dict.fromkeys(index for index, _ in unmade)
+        if index in asked_after
+    }
+    return [index for index, request in unmade if _key(request) in have_result.get(index, ())]
 
 
 def lost_requests(tree: SpanTree, run_of: Sequence[int]) -> list[int]:
@@ -174,6 +179,10 @@ def lost_requests(tree: SpanTree, run_of: Sequence[int]) -> list[int]:
     known.update(index for index, reading in enumerate(tree.readings) if reading.not_a_call or reading.is_workflow)
     silent -= {run_of[index] for index, call in enumerate(within_calls) if call == NONE and index not in known}
     return [run for run in dict.fromkeys(run_of[index] for index in tree.calls) if run in silent | asked]
+
+
+def _key(request: CallRequest) -> Hashable:
+    return request.name, json_key(request.arguments), request.call_id, request.agent
 
 
 def refuses(answer: Recorded) -> bool:

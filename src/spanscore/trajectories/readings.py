@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
@@ -62,7 +62,7 @@ class Readings:
                 logged[index] = self._noted(self.reader.read, span) or NO_READING
                 yield
         if logged:
-            self.spans = _restored(self.spans, self._by_id, logged, partial(self._noted, self.reader.read))
+            self.spans = yield from _restored(self.spans, self._by_id, logged, partial(self._noted, self.reader.read))
         for index, span in enumerate(self.spans):
             reading = logged.get(index)
             if reading is None and index in self.latest:
@@ -119,11 +119,11 @@ def _restored(
     by_id: Mapping[bytes, int],
     logged: dict[int, Reading],
     read: Callable[[Span], Reading | None],
-) -> Sequence[Span]:
+) -> Generator[None, None, Sequence[Span]]:
     """Return the spans with the attributes that were moved into log records; a span's own attributes win.
 
     A record of a model's messages is restored only to the span of a model, and is then no request of its own. Lists of
-    messages are joined, as some emitters write a record for each message.
+    messages are joined, as some emitters write a record for each message. Reading a span is one step.
     """
     moved: dict[int, dict[str, AttributeValue]] = {}
     models: dict[int, bool] = {}
@@ -134,6 +134,7 @@ def _restored(
         if reading.is_model:
             if above not in models:
                 models[above] = above not in logged and (read(spans[above]) or NO_READING).is_model
+                yield
             if not models[above]:
                 continue
             logged[index] = Reading(of_span=reading.of_span)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, chain
 from typing import Final
 
-from spanscore.compare.matching import json_equal
+from spanscore.compare.matching import json_key
 from spanscore.contracts import CallReading, CallRequest, CallState, ModelReading
 from spanscore.dialects import mcp_failure, state_of_result
 from spanscore.model import JSON, NOT_RECORDED, Recorded
@@ -30,6 +30,9 @@ class Requested:
         self.resumption: Final = Resumption(tree)
         """The calls of the run in earlier traces."""
         self._answers: Final[dict[str, JSON]] = {}
+        self._keys: Final[dict[str, Hashable]] = {}
+        self._known_before: Final[dict[tuple[int, str], bool]] = {}
+        self._failed: Final[dict[str, str | None]] = {}
         self._unread: Final = reversed(self._readings.values())
         """The readings whose answers are not in `_answers` yet."""
 
@@ -99,8 +102,12 @@ class Requested:
         call_id, answer = request.call_id or "", self.answer(request.call_id)
         if answer is NOT_RECORDED or call_id not in self._ids_used_again or call_id in self._readings[span].by_provider:
             return answer
-        known = self._readings[span].answers.get(call_id, NOT_RECORDED)
-        return NOT_RECORDED if known is not NOT_RECORDED and json_equal(known, answer) else answer
+        if (span, call_id) not in self._known_before:
+            known = self._readings[span].answers.get(call_id, NOT_RECORDED)
+            if known is not NOT_RECORDED and call_id not in self._keys:
+                self._keys[call_id] = json_key(answer)
+            self._known_before[span, call_id] = known is not NOT_RECORDED and json_key(known) == self._keys[call_id]
+        return NOT_RECORDED if self._known_before[span, call_id] else answer
 
     @cached_property
     def _ids_used_again(self) -> frozenset[str | None]:
@@ -126,8 +133,10 @@ class Requested:
         answer = self.answer(call_id)
         if call_id is None or answer is NOT_RECORDED:
             return None
-        told = self._failures.get(call_id)
-        return told if isinstance(told, str) else mcp_failure(answer)
+        if call_id not in self._failed:
+            told = self._failures.get(call_id)
+            self._failed[call_id] = told if isinstance(told, str) else mcp_failure(answer)
+        return self._failed[call_id]
 
     def state_by_answer(self, call_id: str | None) -> CallState | None:
         """Return the state of a call without execution by its answer; None if that is a result, or missing."""
@@ -233,17 +242,20 @@ class Requested:
         for index in self._tree.models:
             if not self._tree.spans[index].is_log:
                 models.setdefault(self._tree.agent_of(index), []).append(index)
+        repeated_last: dict[int, tuple[list[SentCall], list[object]]] = {}
         found: dict[int, SentCall] = {}
         for span, asked in ranks.items():
             others = models.get(self._tree.agent_of(span), [])
             place = bisect_left(others, self._tree.spans[span].end_ns, key=self._latest_start_ns)
-            following = next((self._readings[index] for index in others[place:] if index != span), None)
+            following = next((others[at] for at in range(place, len(others)) if others[at] != span), None)
             if following is None:
                 continue
-            repeated = list(sent_calls(after_user(following.history), following))
-            last = repeated[-1] if repeated else []
-            if [content_of(call.request) for call in last] == [content_of(self.requests[rank][1]) for rank in asked]:
-                for rank, call in zip(asked, last, strict=True):
+            if following not in repeated_last:
+                *_, last = [], *sent_calls(after_user(self._readings[following].history), self._readings[following])
+                repeated_last[following] = last, [content_of(call.request) for call in last]
+            calls, contents = repeated_last[following]
+            if contents == [content_of(self.requests[rank][1]) for rank in asked]:
+                for rank, call in zip(asked, calls, strict=True):
                     request = self.requests[rank][1]
                     found[rank] = call if request.call_id is None else call._replace(request=request)
         return found

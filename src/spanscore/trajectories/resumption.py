@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate, chain, dropwhile
 from typing import Final, NamedTuple
 
@@ -136,8 +137,12 @@ class Resumption:
 
     def place_of(self, tail: Tail) -> int:
         """Return the negative place in `awaited` of the first call that a tail's run may have waited for."""
+        return self._places[tail.model]
+
+    @cached_property
+    def _places(self) -> Mapping[int, int]:
         places = accumulate((len(each.last) for each in self.tails.values()), initial=-len(self.awaited))
-        return next(place for place, each in zip(places, self.tails.values(), strict=False) if each is tail)
+        return {tail.model: place for tail, place in zip(self.tails.values(), places, strict=False)}
 
     def tail_of(self, call: int) -> Tail | None:
         """Return the tail of another trace in which a model may have asked for an executed call; else None."""
@@ -191,7 +196,11 @@ class Resumption:
             told = last.keys() & refused_here
             made = [call for rank, call in last.items() if rank in joined and rank not in told]
             is_executed = not all(call.state == "refused" for call in made)
-            others = {rank: call for rank, call in last.items() if call.state == "refused" or rank not in joined - told}
+            others = {
+                rank: call
+                for rank, call in last.items()
+                if call.state == "refused" or rank in told or rank not in joined
+            }
             of_refused = {"refused"} if is_executed else {"refused", "uncertain"}
             refused = {rank: call for rank, call in others.items() if call.state in of_refused or rank in told}
             # What a person has approved, the model's provider executes itself.

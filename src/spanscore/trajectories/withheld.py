@@ -238,6 +238,9 @@ class Withheld:
         below, asked_last = self._requested.left_open(above, self._ranks), self._requested.asked_last(above)
         beside = self._requested.left_open(around, self._ranks)
         asking = self._requested.asking_last(above)
+        self._may_wait.extend(
+            self._lacking_model([each for each in unnamed if each not in below], above, {**asked_last, **asking})
+        )
         last_of_kind = {(parents[index], self._tree.spans[index].name): index for index in self._tree.order}
         asking.update(
             (index, index)
@@ -245,7 +248,6 @@ class Withheld:
             if readings[index].is_agent is None and last_of_kind[parents[index], self._tree.spans[index].name] == index
         )
         latest_ns = {parents[index]: self._tree.spans[index].start_ns for index in self._calls}
-        self._may_wait.extend(index for index in unnamed if index not in below and self._lacks_model(index, above))
         for index in unnamed:
             found = below.get(index)
             if not readings[index].ends_asking:
@@ -258,17 +260,17 @@ class Withheld:
             for request in found or ():
                 self._ask(request, "waits", index, asked_last.get(index, NONE))
 
-    def _lacks_model(self, index: int, above: Sequence[int]) -> bool:
-        """Return whether an agent ends with an answer that asks for tools, though no span shows a model's such answer.
+    def _lacking_model(self, pauses: Sequence[int], above: Sequence[int], asked_last: Mapping[int, int]) -> list[int]:
+        """Return the agents that end with an answer that asks for tools, though no span shows a model's such answer.
 
         Args:
-            index: the position of a span.
+            pauses: positions of spans.
             above: the position of the span around each span that may be the agent's.
+            asked_last: by that position, the last span of a model whose answer asks for tools.
         """
         last = {above[model]: model for model in self._tree.models}
-        asked_last = {**self._requested.asked_last(above), **self._requested.asking_last(above)}
-        is_run = index in self._tree.agents and self._tree.readings[index].ends_asking
-        return is_run and (index not in asked_last or asked_last[index] != last[index])
+        runs = [index for index in pauses if index in self._tree.agents and self._tree.readings[index].ends_asking]
+        return [index for index in runs if index not in asked_last or asked_last[index] != last[index]]
 
     def _add_blocking(self) -> None:
         """Add the calls for which a run blocks: it writes nothing until a person has answered.
