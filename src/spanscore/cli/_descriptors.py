@@ -18,10 +18,9 @@ def allow_descriptors() -> None:
 
     Without descriptors, no client is let in, and nothing can be stored.
     """
-    if sys.platform == "win32":
-        return
-    with suppress(OSError, ValueError):
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        most = MOST if hard == resource.RLIM_INFINITY else min(MOST, hard)
-        if soft != resource.RLIM_INFINITY and soft < most:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    if sys.platform != "win32":
+        with suppress(OSError, ValueError):
+            soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+            most = MOST if hard == resource.RLIM_INFINITY else min(MOST, hard)
+            if soft != resource.RLIM_INFINITY and soft < most:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
