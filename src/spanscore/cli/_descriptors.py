@@ -6,9 +6,6 @@ import sys
 from contextlib import suppress
 from typing import Final
 
-if sys.platform != "win32":
-    import resource
-
 MOST: Final = 4_096
 """Twice as many as connections over HTTP and gRPC: those that are in their TLS handshake are not counted."""
 
@@ -19,7 +16,9 @@ def allow_descriptors() -> None:
     Without descriptors, no client is let in, and nothing can be stored.
     """
     if sys.platform != "win32":
-        with suppress(OSError, ValueError):
+        with suppress(ImportError, OSError, ValueError):
+            import resource  # noqa: PLC0415 - not every system has it
+
             soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
             most = MOST if hard == resource.RLIM_INFINITY else min(MOST, hard)
             if soft != resource.RLIM_INFINITY and soft < most:
