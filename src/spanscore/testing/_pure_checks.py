@@ -97,15 +97,15 @@ def check_dialect(dialect: Dialect, spans: Iterable[Span] = ()) -> None:
         asked_for_model_calls: set[str] = set()
         _check_reading(dialect, example, asked)
         _check_model_call(dialect, example, asked_for_model_calls)
+        tried: set[str] = set()
         for _ in range(_ROUNDS):
-            known = asked | asked_for_model_calls
-            for key in sorted(known.union(example.attributes)):
+            new = asked.union(asked_for_model_calls, example.attributes) - tried
+            for key in sorted(new):
                 for value in _hostile_values():
                     hostile = example._replace(attributes={**example.attributes, key: value})
                     _check_reading(dialect, hostile, asked)
                     _check_model_call(dialect, hostile, asked_for_model_calls)
-            if asked | asked_for_model_calls == known:
-                break
+            tried |= new
         for said, keys in (("reads", asked), ("reads_for_model_calls", asked_for_model_calls)):
             wanted = wanted_attributes([dialect], model_calls=said != "reads")
             if unsaid := sorted(key for key in keys if wanted[key] is None):
