@@ -269,7 +269,7 @@ class Requested:
         return {index: self.requests[rank][0] for index, rank in ranks.items() if rank is not None and rank >= 0}
 
     def unexecuted(self, ranks: Mapping[int, int | None]) -> Iterator[tuple[int, CallRequest, Recorded, int | None]]:
-        """Yield, in the form of `calls`, the requests that were answered without an executed call.
+        """Yield the requests that were answered without an executed call: the model's span, the request, the result.
 
         A framework answers for an unknown tool, or for refused arguments. A request without an answer was never made: a
         client has to run it, a user to approve it, or the run has ended. If an executed call joins no request, any of
