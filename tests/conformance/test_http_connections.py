@@ -97,6 +97,15 @@ def test_063_an_ambiguous_request_is_refused(receiver: Receiver, shape: str) -> 
     assert [] == receiver.core.spans
 
 
+def test_a_later_version_is_answered_in_ours(receiver: Receiver) -> None:
+    """Also where the request is whole before anything follows it."""
+    with receiver.raw(SMUGGLED["a later version"]) as connection:
+        connection.sendall(b"hello")
+        told = answered(connection)
+        assert (400, b'{"message": "not valid HTTP/1.1"}') == (told.status, told.body)
+        assert is_closed(connection)
+
+
 def test_methods_are_in_capitals(receiver: Receiver) -> None:
     """The message says so to who writes requests by hand."""
     with receiver.raw(head(0).replace(b"POST", b"post")) as connection:

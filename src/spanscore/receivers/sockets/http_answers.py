@@ -11,6 +11,7 @@ from typing import Final
 
 from aiohttp import web
 
+NOT_HTTP: Final = "not valid HTTP/1.1"
 RETRY_AFTER_S: Final = "5"
 
 
@@ -44,7 +45,7 @@ class ReadyAnswer(web.StreamResponse):
 
 def not_http(status: int = HTTPStatus.BAD_REQUEST) -> web.Response:
     """Return the response to data that is not valid HTTP, or is ambiguous. It closes the connection."""
-    return last_answer(status, "not valid HTTP/1.1")
+    return last_answer(status, NOT_HTTP)
 
 
 def last_answer(status: int, why: str, headers: Mapping[str, str] | None = None) -> web.Response:

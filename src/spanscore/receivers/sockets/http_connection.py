@@ -9,12 +9,21 @@ from enum import Enum, auto
 from http import HTTPStatus
 from typing import Any, Final, cast
 
-from aiohttp import HttpVersion11, StreamReader, web
+from aiohttp import HttpVersion10, HttpVersion11, StreamReader, web
 from aiohttp.http_exceptions import BadHttpMethod, LineTooLong
 from aiohttp.http_parser import RawRequestMessage
 
-from spanscore.receivers.sockets.http_answers import RETRY_AFTER_S, ReadyAnswer, last_answer, not_http, raw_answer
+from spanscore.receivers.sockets.http_answers import (
+    NOT_HTTP,
+    RETRY_AFTER_S,
+    ReadyAnswer,
+    last_answer,
+    not_http,
+    raw_answer,
+)
 from spanscore.receivers.sockets.http_limits import HttpLimits
+
+VERSIONS: Final = (HttpVersion10, HttpVersion11)
 
 _HEAD_END: Final = b"\r\n\r\n"
 _HEAD_BYTES: Final = 64 * 1024
@@ -219,8 +228,11 @@ class Connection(web.RequestHandler):
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        """Send an answer."""
+        """Send an answer: to a version of HTTP that is not spoken here, in one that is."""
         self._enter(_Phase.ANSWER)
+        if request.version not in VERSIONS and self.transport is not None:
+            self._cut(self.transport, HTTPStatus.BAD_REQUEST, NOT_HTTP)
+            return resp, False
         if not isinstance(resp, ReadyAnswer):
             result = await super().finish_response(request, resp, start_time)
         elif self._can_take_ready(request) and self.transport is not None:

@@ -12,15 +12,14 @@ from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final, cast
 
-from aiohttp import HttpVersion10, HttpVersion11, web
+from aiohttp import HttpVersion10, web
 
 from spanscore.receivers.sockets.http_answers import not_http
-from spanscore.receivers.sockets.http_connection import Clients, Connection
+from spanscore.receivers.sockets.http_connection import VERSIONS, Clients, Connection
 from spanscore.receivers.sockets.http_limits import HttpLimits
 from spanscore.receivers.sockets.listening import Address, bound
 from spanscore.receivers.sockets.tls import Tls
 
-_VERSIONS: Final = (HttpVersion10, HttpVersion11)
 _CODING: Final = "Transfer-Encoding"
 _PORT: Final = re.compile(r":\d*$", re.ASCII)
 _SWEEP_S: Final = 1.0
@@ -143,7 +142,7 @@ class BaseHttpServer(ABC):
         cast("Connection", request.protocol).begin()
         coding = request.headers.get(_CODING)
         is_ambiguous = coding is not None and (not coding or request.version == HttpVersion10)
-        if request.version not in _VERSIONS or is_ambiguous:
+        if request.version not in VERSIONS or is_ambiguous:
             return not_http()  # the next bytes may be the body, or another request
         return await self.answer(request)
 
