@@ -134,6 +134,12 @@ def run(directory: Path, seconds: float, exporters: int = 4) -> Outcome:
         outcome.refused = _refused(running)
         for sender in senders:
             sender.close()
+        # What is not scored when the receiver ends waits for its next start.
+        scores, deadline = directory / "scores.jsonl", time.monotonic() + DEADLINE_S
+        while scores.read_text().count("\n") < sum(len(sender.sent) for sender in senders):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
         assert running.end() == 0
     outcome.given_up = sum(sender.given_up for sender in senders)
     _account(directory / "scores.jsonl", [trace for sender in senders for trace in sender.sent], outcome)
