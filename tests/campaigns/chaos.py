@@ -40,6 +40,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for the command; pytest knows where the tests are
 
+from campaigns.load import wait_for_scores
 from conformance.processes import process
 
 CALLS: Final = 5
@@ -276,6 +277,7 @@ def run(directory: Path, seconds: float, faults: Sequence[Fault] = tuple(Fault),
                 agent.running = False
             for thread in threads:
                 thread.join()
+        wait_for_scores(directory / "scores.jsonl", len(acknowledged))
         assert running.end() == 0
         outcome.faults = over_http.done + over_grpc.done
     _account(directory / "scores.jsonl", acknowledged, outcome)

@@ -28,6 +28,7 @@ from typing import Final
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for the command; pytest knows where the tests are
 
 from conformance.processes import Process, process
+from deadline import DEADLINE_S
 from receivers.otlp_requests import request_of, simple_span, span_id, trace_id
 from spanscore.emitters.sending.client import Accepted, Client, Delivery, TryAgain, connect
 
@@ -172,6 +173,13 @@ def _campaign(directory: Path, seconds: float, load: _Load) -> Outcome:
             cpu=cpu / took,
             peak_rss=peak.highest,
         )
+
+
+def wait_for_scores(path: Path, number: int) -> None:
+    """Wait for so many lines, for a while: what is not scored when a receiver ends waits for its next start."""
+    deadline = time.monotonic() + DEADLINE_S
+    while path.read_text().count("\n") < number and time.monotonic() < deadline:
+        time.sleep(0.05)
 
 
 def hold_back(pid: int, until: float, share: float) -> None:

@@ -31,7 +31,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from campaigns.load import hold_back
+from campaigns.load import hold_back, wait_for_scores
 from conformance.processes import Process, process
 from deadline import DEADLINE_S
 
@@ -134,12 +134,7 @@ def run(directory: Path, seconds: float, exporters: int = 4) -> Outcome:
         outcome.refused = _refused(running)
         for sender in senders:
             sender.close()
-        # What is not scored when the receiver ends waits for its next start.
-        scores, deadline = directory / "scores.jsonl", time.monotonic() + DEADLINE_S
-        while scores.read_text().count("\n") < sum(len(sender.sent) for sender in senders):
-            if time.monotonic() > deadline:
-                break
-            time.sleep(0.05)
+        wait_for_scores(directory / "scores.jsonl", sum(len(sender.sent) for sender in senders))
         assert running.end() == 0
     outcome.given_up = sum(sender.given_up for sender in senders)
     _account(directory / "scores.jsonl", [trace for sender in senders for trace in sender.sent], outcome)
