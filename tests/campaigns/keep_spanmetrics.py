@@ -71,7 +71,7 @@ class Derived:
 
     @property
     def wrong(self) -> list[str]:
-        """What is not right."""
+        """The findings that are not right."""
         exact = [("before", name, self.before[name]) for name in self.sent]
         exact += [("behind", name, self.behind[name]) for name in self.sent if not self.variance[name]]
         found = [f"{name} {where}: {got}" for where, name, got in exact if not math.isclose(got, self.sent[name])]

@@ -189,7 +189,7 @@ class TestJsonEquality:
         "value", [(1, 2.0), {"b": {1: object}}, ["\ud800", {"\ud800": b""}], {"a": [{1, 2}]}], ids=repr
     )
     def test_values_that_are_no_json(self, value: Any) -> None:
-        """What a caller in Python passes by mistake raises nothing, and differs from other values."""
+        """A value that a caller in Python passes by mistake raises nothing, and differs from other values."""
         assert json_equal([value], [deepcopy(value)])
         assert not json_equal([value], [[value]])
 

@@ -102,7 +102,7 @@ def test_opentelemetrys_run_ends_with_a_constant_if_it_waits(said: str, paused: 
 
 @pytest.mark.parametrize("confirmed", [True, False])
 def test_opentelemetrys_run_that_continues_is_given_the_persons_answer(*, confirmed: bool) -> None:
-    """It stands where the result of the call would."""
+    """The answer stands where the result of the call would."""
     part = {"type": "tool_call_response", "id": "c1", "response": {"confirmed": confirmed}}
     given = [{"role": "tool", "parts": [part]}]
 

@@ -379,7 +379,7 @@ def test_messages_of_several_events_are_one_list() -> None:
 
 @pytest.mark.parametrize("words", ["42", "null", '{"city": "Bern"}', '{"parts": 1}'])
 def test_what_a_user_says_may_look_like_json(words: str) -> None:
-    """It is a text all the same, and begins a turn."""
+    """A text that looks like JSON is a text all the same, and begins a turn."""
     assert told_in(span(1, "chat", CHAT, events=(event("gen_ai.user.message", {"content": words}),))) == (
         (words,),
         [],

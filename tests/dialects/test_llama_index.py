@@ -173,7 +173,7 @@ def test_opentelemetrys_agent_stops_at_the_calls_that_it_asks_for() -> None:
     ],
 )
 def test_opentelemetrys_workflow_that_continues_is_given_no_messages(held: dict[str, str], *, is_unseen: bool) -> None:
-    """It is given the person's answer alone."""
+    """The workflow is given the person's answer alone."""
     call = opentelemetrys(2, "execute_tool", **{"gen_ai.tool.name": "a"})
 
     (trajectory,) = read(opentelemetrys(1, "invoke_workflow", **held), call)

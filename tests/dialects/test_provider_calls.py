@@ -125,7 +125,7 @@ def test_a_history_at_the_provider_is_unseen(model: Any) -> None:
 
 
 def test_two_approvals_in_a_row() -> None:
-    """What the first one has allowed is a call before the second pause."""
+    """The call that the first approval allows was made before the second pause."""
     again = {**ASKS, "id": "r2"}
     sent = [
         USER,

@@ -164,7 +164,7 @@ def test_file_that_cannot_be_opened(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no named pipes")
 def test_a_pipe_without_a_reader_is_not_waited_for(tmp_path: Path) -> None:
-    """It is an error at the start; with a reader, lines go through it as a whole, however long they are."""
+    """Such a pipe is an error at the start; with a reader, lines go through it as a whole, however long."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
     with pytest.raises(OutputError, match=f"^path: cannot write to {path}: it is a pipe that nobody reads$"):

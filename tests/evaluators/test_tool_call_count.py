@@ -143,7 +143,7 @@ class TestContract:
 
 
 def test_a_number_that_is_not_allowed() -> None:
-    """It is neither too large nor too small."""
+    """Such a number is neither too large nor too small."""
     outcome = ToolCallCount(tool_calls_count={"search": ["!=", 2]}).evaluate(called("search", "search"))
 
     (deviation,) = details_of(outcome)["deviations"]

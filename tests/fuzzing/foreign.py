@@ -86,7 +86,7 @@ _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 _OF_PYTHON = re.compile(
     r"\b[A-Z]\w*Error\b|object has no|'\w+' object|NoneType|unhashable|\bindices\b|\bargument\b|\bsys\."
 )
-"""What only the messages of Python's exceptions have."""
+"""Words that only the messages of Python's exceptions have."""
 
 
 class _At(NamedTuple):

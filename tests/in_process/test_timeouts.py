@@ -34,7 +34,7 @@ def test_any_timeout_raises_nothing(timeout_millis: Any) -> None:
 
 @pytest.mark.parametrize("timeout_millis", [0, -1, float("-inf")])
 def test_no_time_is_a_timeout(timeout_millis: Any) -> None:
-    """Nothing is waited for, and nothing is raised."""
+    """Such a timeout waits for nothing, and raises nothing."""
     processor = _processor()
     processor.on_end(root(1))
 
