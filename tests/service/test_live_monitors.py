@@ -206,13 +206,17 @@ def test_without_monitors_nothing_counts() -> None:
         assert "spanscore_monitor_runs_total{" not in running.page("/metrics")[1]
 
 
-def test_in_a_process_the_section_is_checked_and_not_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_in_a_process_sections_for_serve_are_checked_and_not_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """One line in the log says so."""
     file = tmp_path / "spanscore.yaml"
-    file.write_text(MONITORS, encoding="utf-8")
+    file.write_text(f"{MONITORS}\nkeep: {{mode: on}}\n", encoding="utf-8")
     ScoringSpanProcessor.from_config(file).shutdown()
 
-    assert 1 == sum("`monitors` has no effect inside an application" in record.message for record in caplog.records)
+    for section in ("monitors", "keep"):
+        told = f"`{section}` has no effect inside an application"
+        assert 1 == sum(told in record.message for record in caplog.records)
 
 
 def test_series_that_are_written_alike_are_one() -> None:
