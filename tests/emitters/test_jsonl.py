@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from deadline import DEADLINE_S
 from emitters.reports import NOT_PASSED, PASSED, call, report, trajectory
 from spanscore.contracts import Host
 from spanscore.emitters.jsonl import Jsonl, JsonlExporter
@@ -181,3 +182,61 @@ def test_a_pipe_without_a_reader_is_not_waited_for(tmp_path: Path) -> None:
         line = reading.result()
 
     assert report_object(long, attributes=False) == json.loads(line)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no named pipes")
+def test_a_pipe_whose_reader_stops_holds_nothing_up(tmp_path: Path) -> None:
+    """Lines that do not fit are counted, `flush` and `close` keep their timeout, and lines that wait are not lost."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    emitter = Jsonl.configured(JsonlExporter(path=path), Host())
+    assert emitter.outbox is not None
+    long = report(PASSED, about=trajectory(call("search", arguments={"query": "x" * 2**20})))
+
+    with ThreadPoolExecutor(1) as other:
+        other.submit(lambda: [emitter.emit(long) for _ in range(100)]).result(DEADLINE_S)
+    lost = emitter.outbox.failures["queue_full"]
+    assert 60 < lost < 90
+    assert not emitter.flush(0.05)
+    assert not emitter.close(0.05)
+
+    os.set_blocking(reading, True)
+    with os.fdopen(reading, encoding="utf-8") as lines:
+        read = [json.loads(lines.readline()) for _ in range(100 - lost)]
+    assert [report_object(long, attributes=False)] * (100 - lost) == read
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no named pipes")
+def test_a_pipe_whose_reader_is_gone(tmp_path: Path) -> None:
+    """Each line is counted, and the next reader gets whole lines."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    emitter = Jsonl.configured(JsonlExporter(path=path), Host())
+    assert emitter.outbox is not None
+    os.close(reading)
+    emitter.emit(report(PASSED))
+    assert not emitter.flush(DEADLINE_S)
+    assert {"BrokenPipeError": 1} == emitter.outbox.failures
+
+    reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    emitter.emit(report(NOT_PASSED))
+    assert emitter.close(DEADLINE_S)
+    with os.fdopen(reading, encoding="utf-8") as lines:
+        assert report_object(report(NOT_PASSED), attributes=False) == json.loads(lines.read())
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no named pipes")
+def test_a_pipe_in_place_of_the_file(tmp_path: Path) -> None:
+    """A pipe that takes the place of the file is not written to, as that could wait: each report is an error."""
+    path = tmp_path / "scores.jsonl"
+    emitter = Jsonl(path)
+    path.unlink()
+    os.mkfifo(path)
+    reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    for _ in range(2):
+        with pytest.raises(OSError, match="it has become a pipe"):
+            emitter.emit(report(PASSED))
+    os.close(reading)
+    emitter.close(0)

@@ -24,6 +24,7 @@ from spanscore import config
 from spanscore.config import parts as wiring
 from spanscore.in_process.exporter import ScoringSpanExporter
 from spanscore.in_process.processor import ScoringSpanProcessor
+from spanscore.in_process.timeouts import last_scoring_s
 from spanscore.recordings.files import Recording
 from spanscore.reports.serialization import report_line
 from spanscore.runs import offline
@@ -261,6 +262,41 @@ def test_shutdown_and_flush_keep_their_timeout_when_something_hangs(scores: Path
     assert not processor.force_flush(50)
     processor.shutdown(50)
     hung.released.set()
+
+
+class Flushing(Hung):
+    """A hung processor that needs a moment to send its spans at its shutdown."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_sent = False
+
+    def shutdown(self) -> None:
+        """Send them."""
+        self.released.wait(0.02)
+        self.has_sent = True
+
+
+def test_what_is_wrapped_has_time_at_a_shutdown_when_scoring_hangs(scores: Path) -> None:
+    """Scoring takes at most half of the timeout."""
+    behind = Flushing()
+    processor = ScoringSpanProcessor(settings(scores), wraps=behind)
+    processor.on_end(sdk_span(next(span for span in recorded_spans("strands") if not span.parent_span_id)))
+    assert behind.entered.wait(DEADLINE_S)
+    processor.shutdown(1_000)
+    assert behind.has_sent
+    behind.released.set()
+
+
+@pytest.mark.parametrize(
+    ("timeout_millis", "passes_on", "expected_s"),
+    [(None, False, 10.0), (None, True, 10.0), (60_000, False, 60.0), (60_000, True, 30.0), (0, True, 0.0)],
+)
+def test_an_application_that_ends_does_not_wait_long_for_scores(
+    timeout_millis: float | None, expected_s: float, *, passes_on: bool
+) -> None:
+    """Without a timeout, as SDKs shut processors down, scoring ends after ten seconds."""
+    assert expected_s == last_scoring_s(timeout_millis, passes_on=passes_on)
 
 
 def test_shutdown_twice_is_one_shutdown(scores: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import struct
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -11,6 +13,17 @@ from deadline import DEADLINE_S
 
 TOPIC = "otlp_spans"
 PARTITIONS = 4
+_ZSTD = 4
+
+
+def crc32c(content: bytes) -> int:
+    """Return the checksum of a batch of records."""
+    found = 0xFFFFFFFF
+    for each in content:
+        found ^= each
+        for _ in range(8):
+            found = (found >> 1) ^ (0x82F63B78 if found & 1 else 0)
+    return found ^ 0xFFFFFFFF
 
 
 class Cluster:
@@ -27,14 +40,29 @@ class Cluster:
         """Write a record; by default to the partition that belongs to its key."""
         self._producer.produce(topic, value, key, partition)
 
+    def send_broken(self, topic: str, records: int) -> None:
+        """Write a batch to partition 0 whose compression is broken, by a request of our own."""
+        found = self._producer.list_topics(topic, timeout=DEADLINE_S)
+        leader = found.brokers[found.topics[topic].partitions[0].leader]
+        body = struct.pack(">hiqqqhii", _ZSTD, records - 1, 0, 0, -1, -1, -1, records) + b"not compressed"
+        rest = struct.pack(">ibI", 0, 2, crc32c(body)) + body
+        batch = struct.pack(">qi", 0, len(rest)) + rest
+        to = struct.pack(">ih", 1, len(topic)) + topic.encode() + struct.pack(">iii", 1, 0, len(batch)) + batch
+        request = struct.pack(">hhih", 0, 7, 1, -1) + struct.pack(">hhi", -1, -1, 5_000) + to
+        with socket.create_connection((leader.host, leader.port), timeout=DEADLINE_S) as broker:
+            broker.sendall(struct.pack(">i", len(request)) + request)
+            assert broker.recv(4)
+
     def wait(self) -> None:
         """Return when all records are written."""
         assert 0 == self._producer.flush(DEADLINE_S)
 
-    def committed(self, group: str, partitions: Iterable[int] = range(PARTITIONS)) -> dict[int, int]:
+    def committed(
+        self, group: str, partitions: Iterable[int] = range(PARTITIONS), topic: str = TOPIC
+    ) -> dict[int, int]:
         """Return the offsets that a group has committed, where there are any."""
         with self._consumer(group) as consumer:
-            places = [TopicPartition(TOPIC, number) for number in partitions]
+            places = [TopicPartition(topic, number) for number in partitions]
             found = consumer.committed(places, timeout=DEADLINE_S)
             return {place.partition: place.offset for place in found if place.offset >= 0}
 

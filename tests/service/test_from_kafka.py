@@ -22,6 +22,7 @@ pytest.importorskip("confluent_kafka", reason="needs the package confluent-kafka
 from receivers.kafka_cluster import TOPIC, Cluster, cluster
 
 REBALANCES_S = DEADLINE_S
+SETTINGS = '{session.timeout.ms: "3500", heartbeat.interval.ms: "200", fetch.error.backoff.ms: "20"}'
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +34,9 @@ def brokers() -> Iterator[Cluster]:
 
 def configuration(brokers: list[str], group: str, more: str = "") -> str:
     """Return the configuration of a member of a group."""
-    settings = '{session.timeout.ms: "3500", heartbeat.interval.ms: "200"}'
     return f"""
 receivers:
-  kafka: {{brokers: {json.dumps(brokers)}, group_id: {group}, settings: {settings}{more}}}
+  kafka: {{brokers: {json.dumps(brokers)}, group_id: {group}, settings: {SETTINGS}{more}}}
 exporters: {{prometheus: {{endpoint: "127.0.0.1:0"}}}}
 traces: {{decision_delay: 0s, trace_timeout: 10m}}
 """
@@ -140,6 +140,38 @@ def test_records_that_cannot_be_used_are_put_aside(brokers: Cluster, caplog: pyt
     assert "canary" not in caplog.text
 
 
+def test_a_batch_that_cannot_be_read_blocks_no_partition(brokers: Cluster, caplog: pytest.LogCaptureFixture) -> None:
+    """After three attempts its records are counted and logged, and the records behind it are scored."""
+    topic = "broken"
+    brokers.send(request_of(simple_span(1)).SerializeToString(), key(1), 0, topic)
+    brokers.wait()
+    brokers.send_broken(topic, 3)
+    brokers.send(request_of(simple_span(2)).SerializeToString(), key(2), 0, topic)
+    brokers.wait()
+    with serving(configuration(brokers.brokers, "broken", f", topic: {topic}")) as running:
+        running.reports.wait_for(2)
+        name = 'spanscore_kafka_poison_records_total{spanscore_reason="unreadable"}'
+        eventually(lambda: metrics(running).get(name) == 3)
+        eventually(lambda: running.readiness() == (200, {"otlp": "ok", "kafka": "ok"}))
+        eventually(lambda: brokers.committed("broken", [0], topic) == {0: 5})
+    (told,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert told.startswith("kafka: records 1 to 3 of partition 0 of topic 'broken' cannot be read and are lost (")
+
+
+def test_records_that_cannot_be_put_aside_are_counted(brokers: Cluster, caplog: pytest.LogCaptureFixture) -> None:
+    """If a record cannot be written to the dead-letter topic, it is counted by the reason, and reading continues."""
+    topic = "poisoned"
+    brokers.send(b"\xff", b"k", 0, topic)
+    brokers.send(request_of(simple_span(1)).SerializeToString(), key(1), 0, topic)
+    brokers.wait()
+    more = f", topic: {topic}, dead_letter_topic: {'x' * 600}"  # longer than names of topics may be
+    with serving(configuration(brokers.brokers, "aside", more)) as running:
+        running.reports.wait_for(1)
+        name = 'spanscore_kafka_dead_letter_failures_total{spanscore_reason="_INVALID_ARG"}'
+        eventually(lambda: metrics(running).get(name) == 1)
+    assert "kafka: 1 of 1 records could not be written to the dead-letter topic" in caplog.text
+
+
 def test_records_wait_until_their_events_can_be_sent(brokers: Cluster) -> None:
     """While the receiver of events takes none, no more records are taken than its queue has room for."""
     client = InMemory()
@@ -183,9 +215,7 @@ def test_a_topic_that_is_not_there_is_told(brokers: Cluster) -> None:
 )
 def test_settings_that_the_library_refuses(settings: str, message: str) -> None:
     """They are errors of the configuration, in which no value is shown."""
-    text = configuration(["127.0.0.1:1"], "g").replace(
-        '{session.timeout.ms: "3500", heartbeat.interval.ms: "200"}', settings
-    )
+    text = configuration(["127.0.0.1:1"], "g").replace(SETTINGS, settings)
 
     with pytest.raises(ConfigError) as error, serving(text):
         pass

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from queue import SimpleQueue
 from typing import ClassVar, Final, TextIO
 
 from spanscore.contracts import Emitter, Host
 from spanscore.emitters._report_line import line
-from spanscore.emitters.sending.outbox import Outbox
+from spanscore.emitters._waiting_lines import WaitingLines
 from spanscore.model import Report
-
-_CAPACITY: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +38,11 @@ class Console:
     Settings: ClassVar = ConsoleExporter
 
     def __init__(self, out: TextIO, clock: Callable[[], float] = time.time) -> None:
-        self.outbox: Final = Outbox(_CAPACITY)
-        """Lines that wait to be printed."""
         self._out: Final = out
         self._clock: Final = clock
-        self._queue: Final[SimpleQueue[str | threading.Event | None]] = SimpleQueue()
-        self._thread: Final = threading.Thread(target=self._print, name="spanscore-console", daemon=True)
-        self._thread.start()
+        self._lines: Final = WaitingLines("console", self._print)
+        self.outbox: Final = self._lines.outbox
+        """Lines that wait to be printed."""
 
     @classmethod
     def configured(cls, settings: ConsoleExporter, host: Host) -> Emitter:  # noqa: ARG003 - nothing can be set
@@ -77,34 +71,22 @@ class Console:
 
     def emit(self, report: Report) -> None:
         """Queue a line, to be printed soon."""
-        if report.trajectory.recognised and self.outbox.put():
-            self._queue.put(line(report, self._clock()))
+        if report.trajectory.recognised:
+            self._lines.put(line(report, self._clock()))
 
     def flush(self, timeout_s: float) -> bool:
         """Wait until all lines are printed."""
-        failures = self.outbox.failures
-        printed = threading.Event()
-        self._queue.put(printed)
-        return printed.wait(timeout_s) and failures == self.outbox.failures
+        return self._lines.flush(timeout_s)
 
     def close(self, timeout_s: float) -> bool:
         """Wait until all lines are printed, and stop."""
         flushed = self.flush(timeout_s)
-        self._queue.put(None)
+        self._lines.end()
         return flushed
 
-    def _print(self) -> None:
-        while (item := self._queue.get()) is not None:
-            if isinstance(item, threading.Event):
-                item.set()
-                continue
-            try:
-                self._out.write(_encodable(item, self._out.encoding))
-                self._out.flush()
-            except (OSError, ValueError) as error:  # the reader has left, or the file is closed
-                self.outbox.fail(type(error).__name__)
-            finally:
-                self.outbox.take()
+    def _print(self, text: str) -> None:
+        self._out.write(_encodable(text, self._out.encoding))
+        self._out.flush()
 
 
 def _encodable(text: str, encoding: str | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import stat
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
@@ -14,8 +15,9 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Self, TypeAlias
 
 from spanscore.contracts import Host
-from spanscore.contracts.immediate import Immediate
 from spanscore.contracts.settings import Example, FilePath
+from spanscore.emitters._waiting_lines import WaitingLines
+from spanscore.emitters.sending.outbox import Outbox
 from spanscore.errors import OutputError
 from spanscore.messages.faults import reason_of
 from spanscore.model import Report
@@ -39,7 +41,7 @@ class JsonlExporter:
     """The file."""
 
 
-class Jsonl(Immediate):
+class Jsonl:
     """A JSON Lines file.
 
     Appends a line of JSON for each run to a file, in the form of `spanscore score --format json`.
@@ -48,6 +50,9 @@ class Jsonl(Immediate):
 
     Each line is written at once and whole, so that it can be followed with `tail -f`. When the file is moved away or
     deleted, as log rotation does, a new one is begun. After a crash, a line that is there is not written again.
+
+    The path may be a pipe or a terminal: a thread writes, so that a reader that does not read holds nothing up. Up to
+    10,000 lines and 32 MiB wait for it; further ones are left out, and counted as `queue_full`.
 
     Args:
         path: the file; its directory must exist.
@@ -63,6 +68,7 @@ class Jsonl(Immediate):
         self._repeated: set[bytes] = set()
         self._torn = _ends_torn(path)
         self._file = self._open()
+        self._waiting = WaitingLines("jsonl", self._write) if _may_wait(self._file) else None
 
     @classmethod
     def configured(cls, settings: JsonlExporter, host: Host) -> Self:  # noqa: ARG003 - a file is a file everywhere
@@ -84,27 +90,55 @@ class Jsonl(Immediate):
             return
         if report.trajectory.trace_id in self._repeated and _line(report_object(report)) in self._written:
             return
-        if self._was_moved():
-            moved, self._file = self._file, self._open()
-            os.close(moved)
-            self._torn = False
         # Half of a surrogate pair is written as the escape that JSON has for it.
         line = f"{report_line(report, attributes=report.tool_content)}\n".encode(errors="backslashreplace")
-        if self._torn:  # what is there of the last line must not spoil this one
-            line = b"\n" + line
-        written = os.write(self._file, line)
-        self._torn = written < len(line)
-        if self._torn:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
+        if self._waiting is None:
+            self._write(line)
+        else:
+            self._waiting.put(line)
+
+    @property
+    def outbox(self) -> Outbox | None:
+        """Lines that wait for the reader of a pipe; None for a file."""
+        return None if self._waiting is None else self._waiting.outbox
 
     def expect_repeats(self, trace_ids: Collection[bytes]) -> None:
         """Do not repeat lines of these traces that were written before the process was killed."""
         self._repeated.update(trace_ids)
 
-    def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - closing does not wait
-        """Close the file."""
-        os.close(self._file)
-        return True
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until the reader of a pipe has taken all lines."""
+        return self._waiting is None or self._waiting.flush(timeout_s)
+
+    def close(self, timeout_s: float) -> bool:
+        """Close the file. A pipe whose reader does not read stays open until the process ends."""
+        flushed = self.flush(timeout_s)
+        if self._waiting is not None:
+            self._waiting.end()
+        if self._waiting is None or not self._waiting.outbox.size:
+            os.close(self._file)
+        return flushed
+
+    def _write(self, line: bytes) -> None:
+        if self._was_moved():
+            opened = self._open()
+            if self._waiting is None and _may_wait(opened):
+                os.close(opened)
+                raise OSError(errno.ENXIO, "it has become a pipe, which needs a restart", str(self._path))
+            os.close(self._file)
+            self._file, self._torn = opened, False
+        if self._torn:  # what is there of the last line must not spoil this one
+            line = b"\n" + line
+        written = 0
+        try:
+            written = os.write(self._file, line)
+            while written < len(line) and self._waiting is not None:  # a signal may cut a write short
+                written += os.write(self._file, line[written:])
+        finally:
+            if written:
+                self._torn = written < len(line)
+        if written < len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
 
     @cached_property
     def _written(self) -> frozenset[_Line]:
@@ -122,6 +156,11 @@ class Jsonl(Immediate):
         except FileNotFoundError:
             return True
         return not os.path.samestat(there, os.fstat(self._file))
+
+
+def _may_wait(file: int) -> bool:
+    """Return whether writing may wait for a reader."""
+    return stat.S_ISFIFO(os.fstat(file).st_mode) or os.isatty(file)
 
 
 def _ends_torn(path: Path) -> bool:

@@ -17,7 +17,7 @@ from spanscore.emitters.sending.in_time import in_time
 from spanscore.in_process.exit_hook import EXIT_S, ExitHook, Standby
 from spanscore.in_process.forks import in_forked_child
 from spanscore.in_process.span_events import annotated
-from spanscore.in_process.timeouts import DEFAULT_TIMEOUT_MS, seconds
+from spanscore.in_process.timeouts import DEFAULT_TIMEOUT_MS, last_scoring_s, seconds
 from spanscore.messages.faults import fault
 from spanscore.model import Report
 from spanscore.sdk import providers as host_providers
@@ -100,11 +100,15 @@ class ScoringSpanExporter(SpanExporter):
         left_s = max(0.0, deadline - time.monotonic())
         return in_time(left_s, lambda: delegate.force_flush(int(left_s * 1000))) and done
 
-    def shutdown(self, timeout_millis: float | None = DEFAULT_TIMEOUT_MS) -> None:
-        """Score the traces that have no root yet, send everything, and shut the exporter behind down."""
-        deadline = time.monotonic() + seconds(timeout_millis)
+    def shutdown(self, timeout_millis: float | None = None) -> None:
+        """Score the traces that have no root yet, send everything, and shut the exporter behind down.
+
+        The timeouts are those of `ScoringSpanProcessor.shutdown`.
+        """
+        began = time.monotonic()
+        deadline = began + seconds(timeout_millis)
         if not self._closed:
-            self._finish(deadline, self._close)
+            self._finish(began + last_scoring_s(timeout_millis, passes_on=self.passes_on), self._close)
         if self._delegate is not None:
             in_time(max(0.0, deadline - time.monotonic()), self._delegate.shutdown)
 

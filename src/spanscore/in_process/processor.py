@@ -20,7 +20,7 @@ from spanscore.in_process.forks import in_forked_child
 from spanscore.in_process.held_sdk_roots import HeldSdkRoots
 from spanscore.in_process.runtime import Runtime
 from spanscore.in_process.span_events import annotated
-from spanscore.in_process.timeouts import DEFAULT_TIMEOUT_MS, seconds
+from spanscore.in_process.timeouts import DEFAULT_TIMEOUT_MS, last_scoring_s, seconds
 from spanscore.messages.faults import fault
 from spanscore.model import Report
 from spanscore.sdk.identity import SCOPE, is_of_an_export
@@ -160,11 +160,14 @@ class ScoringSpanProcessor(SpanProcessor):
         left_s = max(0.0, deadline - time.monotonic())
         return in_time(left_s, lambda: wrapped.force_flush(int(left_s * 1000))) and done
 
-    def shutdown(self, timeout_millis: float | None = DEFAULT_TIMEOUT_MS) -> None:
-        """Score and send everything, open traces too, within the timeout. May be called twice."""
-        timeout_s = seconds(timeout_millis)
-        deadline = time.monotonic() + timeout_s
-        self._runtime.close(timeout_s)
+    def shutdown(self, timeout_millis: float | None = None) -> None:
+        """Score and send everything, open traces too, within the timeout. May be called twice.
+
+        Without a timeout, that takes at most 10 seconds, and with a wrapped processor 30. Scoring takes at most half of
+        the time if there is one.
+        """
+        deadline = time.monotonic() + seconds(timeout_millis)
+        self._runtime.close(last_scoring_s(timeout_millis, passes_on=self.passes_on))
         wrapped = self._wraps
         if wrapped is not None:
             in_time(max(0.0, deadline - time.monotonic()), lambda: self._end(wrapped))

@@ -41,6 +41,7 @@ def show_kafka(telemetry: OwnTelemetry, counts: KafkaCounts, wrong_keys: Mapping
     """Register the metrics of Kafka's records and partitions."""
     telemetry.observe(own.KAFKA_RECORDS, lambda: {(): counts.records})
     telemetry.observe(own.KAFKA_POISON, lambda: _each(counts.poison))
+    telemetry.observe(own.KAFKA_NOT_PUT_ASIDE, lambda: _each(counts.not_put_aside))
     telemetry.observe(own.KAFKA_MISROUTED, lambda: _each(wrong_keys))
     telemetry.observe(own.KAFKA_PARTITIONS, lambda: {(): counts.partitions})
     telemetry.observe(own.KAFKA_LAG, lambda: {(): counts.lag})

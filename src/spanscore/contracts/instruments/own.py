@@ -225,7 +225,14 @@ KAFKA_RECORDS: Final = counter(
 KAFKA_POISON: Final = counter(
     "spanscore.kafka.poison_records",
     "{record}",
-    "Records that could not be used, by why; they are in the dead-letter topic where there is one.",
+    "Records that could not be used, by why; they are in the dead-letter topic where there is one, but for "
+    "`unreadable` ones, which the client could not decompress, or whose checksum is wrong.",
+    (REASON,),
+)
+KAFKA_NOT_PUT_ASIDE: Final = counter(
+    "spanscore.kafka.dead_letter_failures",
+    "{record}",
+    "Records that could not be used, nor written to the dead-letter topic, by the client's error: lost.",
     (REASON,),
 )
 KAFKA_MISROUTED: Final = counter(

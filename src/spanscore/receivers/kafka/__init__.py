@@ -70,6 +70,8 @@ class KafkaCounts:
     records: int = 0
     poison: Counter[str] = field(default_factory=Counter)
     """Records that cannot be used, by reason."""
+    not_put_aside: Mapping[str, int] = field(default_factory=dict)
+    """Such records that could not be written to the dead-letter topic, by the name of the error."""
     partitions: int = 0
     """The number of partitions of this member."""
     lag: int = 0
@@ -192,6 +194,8 @@ class Kafka:
             self._member.pause()
         self._backlog += self._member.read(_MOST_RECORDS, _READ_S)
         self.counts.removed = self._member.removed
+        if self._member.unreadable:
+            self.counts.poison["unreadable"] = self._member.unreadable
         if self._resting.is_set():
             return
         if self._backlog:
@@ -224,9 +228,8 @@ class Kafka:
                     reason,
                 )
         if self._puts_aside:
-            failed = self._member.put_aside(poison)
-            if failed:
-                _log.error("kafka: %d records could not be written to the dead-letter topic", failed)
+            self._member.put_aside(poison)
+            self.counts.not_put_aside = dict(self._member.not_put_aside)
 
     def _commit(self) -> None:
         if self._member.commit_failures != self.counts.commit_failures:

@@ -18,6 +18,7 @@ from spanscore.receivers.kafka.kafka_records import (
     Progress,
 )
 from spanscore.receivers.kafka.settings import KafkaReceiver
+from spanscore.receivers.kafka.unreadable import UnreadableBatches
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, TopicPartition
@@ -34,6 +35,8 @@ _LOOK_S: Final = 2.0
 _ASK_S: Final = 10.0
 _CRITICAL: Final = 2  # syslog severity; the library logs each failed attempt to connect, and reports it to us, too
 _TEXT_TOO_LARGE: Final = "OFFSET_METADATA_TOO_LARGE"
+_UNREADABLE: Final = frozenset({"_BAD_COMPRESSION", "_BAD_MSG"})
+"""Errors of a batch of records that the library reads again and again."""
 _ABOUT_CONNECTIONS: Final = frozenset({"_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_TIMED_OUT"})
 
 _Made = TypeVar("_Made")
@@ -53,6 +56,11 @@ class GroupMember:
         """By the name of the error."""
         self.removed = 0
         """Records that the topic removed before they were read."""
+        self.unreadable = 0
+        """Records of batches that cannot be read."""
+        self.not_put_aside: Final[Counter[str]] = Counter()
+        """Records that could not be written to the dead-letter topic, by the name of the error."""
+        self._batches: Final = UnreadableBatches()
         self._next: Final[dict[int, int]] = {}
         """By partition, the offset after the last record read."""
         self._settings: Final = settings
@@ -65,7 +73,7 @@ class GroupMember:
         self._text_fits = True
         self._consumer = _made(
             self._library.Consumer,
-            {"queued.max.messages.kbytes": str(_BUFFER_KIB), **settings.client},
+            {"queued.max.messages.kbytes": str(_BUFFER_KIB), "check.crcs": "true", **settings.client},
             {
                 "bootstrap.servers": ",".join(settings.brokers),
                 "group.id": settings.group_id,
@@ -86,19 +94,31 @@ class GroupMember:
         )
 
     def read(self, most: int, timeout_s: float) -> list[KafkaRecord]:
-        """Return records, as many as there are within that time."""
+        """Return records, as many as there are within that time. Batches that cannot be read are passed over."""
         records: list[KafkaRecord] = []
+        moved: set[int | None] = set()
         try:
             messages = self._consumer.consume(most, timeout_s)
         except self._library.KafkaException as error:
             self._hear(error.args[0])
             return records
         for message in messages:
-            wrong = message.error()
+            wrong, partition = message.error(), message.partition()
+            if partition in moved:
+                continue
             if wrong is None:
-                records.append(_record(message))
+                record = _record(message)
+                onward = self._batches.read(record.partition, record.offset)
+                if onward is None:
+                    records.append(record)
             else:
                 self._hear(wrong)
+                onward = self._behind(message, wrong)
+            if onward is not None and partition is not None:
+                moved.add(partition)
+                self._read_from(partition, onward)
+            if partition is not None:
+                self._note_passed(partition, wrong)
         self._note_removed(records)
         return records
 
@@ -118,6 +138,7 @@ class GroupMember:
         texts = dict.fromkeys(partitions, "")
         for number in partitions:
             self._next.pop(number, None)
+            self._batches.forget(number)
         with suppress(self._library.KafkaException):
             for found in self._consumer.committed([self._place(each) for each in partitions], timeout=_ASK_S):
                 if found.error is None and found.offset >= 0:
@@ -162,16 +183,16 @@ class GroupMember:
             self._told.clear()
         return refused
 
-    def put_aside(self, poison: Iterable[PoisonRecord]) -> int:
-        """Write records to the dead-letter topic, and return how many could not be."""
-        failed = 0
+    def put_aside(self, poison: Sequence[PoisonRecord]) -> None:
+        """Write records to the dead-letter topic, and count those that could not be."""
         topic = self._settings.dead_letter_topic
         if self._aside is None or topic is None:
-            return 0
+            return
+        before = self.not_put_aside.total()
 
         def delivered(error: KafkaError | None, _message: Any) -> None:
-            nonlocal failed
-            failed += error is not None
+            if error is not None:
+                self.not_put_aside[error.name()] += 1
 
         for record, reason in poison:
             origin = {
@@ -183,10 +204,15 @@ class GroupMember:
             headers = [(name, value.encode()) for name, value in origin.items()]
             try:
                 self._aside.produce(topic, record.value, record.key, headers=headers, on_delivery=delivered)
-            except (BufferError, self._library.KafkaException):
-                failed += 1
-        waiting: int = self._aside.flush(_ASK_S)
-        return failed + waiting
+            except BufferError:
+                self.not_put_aside["_QUEUE_FULL"] += 1
+            except self._library.KafkaException as error:
+                delivered(error.args[0], None)
+        if self._aside.flush(_ASK_S):  # they are given up, so that each record has one outcome
+            self._aside.purge()
+            self._aside.flush(_ASK_S)
+        if failed := self.not_put_aside.total() - before:
+            _log.error("kafka: %d of %d records could not be written to the dead-letter topic", failed, len(poison))
 
     def close(self) -> None:
         """Leave the group."""
@@ -199,6 +225,34 @@ class GroupMember:
         if offset is None:
             return place(topic, partition)
         return place(topic, partition, offset, text) if text and self._text_fits else place(topic, partition, offset)
+
+    def _behind(self, message: Message[bytes, bytes], wrong: KafkaError) -> int | None:
+        """Return where to read on if a batch cannot be read, and None if it is to be read again."""
+        partition, first = message.partition(), message.offset()
+        if wrong.name() not in _UNREADABLE or partition is None or first is None or first < 0:
+            return None
+        try:
+            _, end = self._consumer.get_watermark_offsets(self._place(partition), timeout=_LOOK_S)
+        except self._library.KafkaException:
+            return None
+        return self._batches.failed(partition, first, end)
+
+    def _read_from(self, partition: int, offset: int) -> None:
+        with suppress(self._library.KafkaException):  # the partition was revoked
+            self._consumer.seek(self._place(partition, offset))
+
+    def _note_passed(self, partition: int, wrong: KafkaError | None) -> None:
+        passed = self._batches.passed(partition)
+        if passed is not None:
+            self.unreadable += passed.last + 1 - passed.first
+            _log.error(
+                "kafka: records %d to %d of partition %d of topic %r cannot be read and are lost%s",
+                passed.first,
+                passed.last,
+                partition,
+                self._settings.topic,
+                "" if wrong is None else f" ({wrong.str()})",
+            )
 
     def _note_removed(self, records: Iterable[KafkaRecord]) -> None:
         """Count the records before these that the topic no longer has: its retention was shorter than the lag.
