@@ -12,11 +12,15 @@ from catalogue.bounds import costs_at_most
 from corpora import NAMES, recorded
 from dialects.spans import TRACE_ID, built_in_reader
 from spanscore.model import NOT_RECORDED, CloseReason, Span, StatusCode, Trace, Trajectory, Unit
+from spanscore.trajectories.listed_calls import executed_calls
+from spanscore.trajectories.parts_of_runs import PartsOfRuns
 from spanscore.trajectories.reader import DialectReader
 from spanscore.trajectories.readings import NONE, Readings
+from spanscore.trajectories.requested import Requested
 from spanscore.trajectories.resumption import Resumption
 from spanscore.trajectories.trajectory import trajectories
 from spanscore.trajectories.tree import SpanTree
+from spanscore.trajectories.withheld import Withheld
 from traces import agent, asked, having, lasting, model, tool
 
 ORDER: Final = {"order_id": "A-1"}
@@ -489,3 +493,26 @@ def test_many_runs_that_may_continue() -> None:
     with costs_at_most(cpu_s=1):
         found = Resumption(tree).earlier({*range(-1_000, 300_000)}, set(), ())
     assert [True] * 1_000 == [each.is_resumed for each in found]
+
+
+def test_thousands_of_tails_are_restored_each_before_its_own_call() -> None:
+    """The time is linear in their number."""
+    around = [tool(number, "delegate", {}, f"d{number}", parent=1, at_ms=number) for number in range(2, 2_002)]
+    below = [
+        span
+        for number in range(2, 2_002)
+        for span in (
+            tool(10_000 + number, "issue_refund", REFUND, "c2", parent=number, at_ms=number),
+            sent(20_000 + number, user(), *LOOKED_UP, *REFUNDED, parent=number, at_ms=number + 1),
+        )
+    ]
+    tree = SpanTree(Readings.of((agent(1), *around, *below), built_in_reader()))
+    requested, ranks = Requested(tree), dict[int, int | None]()
+    withheld = Withheld(tree, tree.calls, requested)
+    listed = executed_calls(tree, tree.calls, requested, withheld, ranks)
+    parts = PartsOfRuns(tree, [tree.root] * len(tree.spans), requested.resumption, withheld, listed, ranks)
+    calls = {tree.root: [call for _, call in listed]}
+
+    with costs_at_most(cpu_s=0.05):
+        parts.restore(calls)
+    assert ["delegate", "lookup_order", "issue_refund"] * 2_000 == [call.name for call in calls[tree.root]]
