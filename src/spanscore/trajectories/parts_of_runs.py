@@ -51,7 +51,8 @@ class PartsOfRuns:
             self._earlier_of.setdefault(run_of[each.model], []).append(each)
         continued = [each for each in self._earlier if each.is_resumed]
         self._resumed: Final = {run for each in continued for run in self._around(each.model)}
-        begun_unseen = list(self._begun_unseen(listed, ranks, {each.below for each in continued}))
+        waited = {withheld.calls[index].call_id for index in withheld.superseded}
+        begun_unseen = list(self._begun_unseen(listed, ranks, {each.below for each in continued}, waited))
         unseen = [*resumption.cut, *begun_unseen]
         resuming = [index for index in tree.pauses if tree.readings[index].resumes]
         # A model has asked for a call that was refused before any model was asked here.
@@ -178,7 +179,11 @@ class PartsOfRuns:
         )
 
     def _begun_unseen(
-        self, listed: Sequence[tuple[int, ToolCall]], ranks: Mapping[int, int | None], restored: set[int]
+        self,
+        listed: Sequence[tuple[int, ToolCall]],
+        ranks: Mapping[int, int | None],
+        restored: AbstractSet[int],
+        waited: AbstractSet[str | None],
     ) -> Iterator[int]:
         """Yield the position of the first execution beside each first model that cannot have asked for it.
 
@@ -190,10 +195,12 @@ class PartsOfRuns:
             listed: as above.
             ranks: as above.
             restored: the positions of the calls below which earlier calls are known; `NONE` for the trace itself.
+            waited: the ids of calls that have waited in this trace, in spans of their own.
         """
         resumption = self._resumption
         seen = set(restored)
-        waited = {each.call_id for index in self._tree.pauses for each in self._tree.readings[index].waits} - {None}
+        waits = (each.call_id for index in self._tree.pauses for each in self._tree.readings[index].waits)
+        waited = {*waited, *waits} - {None}
         for index, call in listed if resumption.below else ():
             below = resumption.below[index]
             if below in seen:
