@@ -140,13 +140,12 @@ class ScoringQueue:
 
     def step_ahead(self) -> None:
         """Do a step of scoring a trace before it is due."""
+        self._note_failures()
         try:
             if self.ahead is not None:
                 self.ahead.step(self.pipeline)
         except BaseException as error:  # noqa: BLE001 - as below: it fails again at its turn, and is counted then
             self._faults.contain(error, _NOT_SCORED)
-        finally:
-            self._note_failures()
 
     def score(self, until: float) -> tuple[Report, ...]:
         """Score closed traces until the time `until`, and return the reports that were emitted."""
@@ -201,6 +200,8 @@ class ScoringQueue:
         if self._beginning is None:
             trace = self._closed.popleft()
             if self.ahead is not None and (scored := self.ahead.scored(trace, self.pipeline)) is not None:
+                self.pipeline.reader.failures.update(scored.failures)
+                self._note_failures()
                 self._begun(trace, scored.scoring, self._clock() - scored.took_s)
                 return
             self._beginning = _Beginning(trace, self._clock(), self.pipeline.begin(trace))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from functools import cached_property
+from itertools import chain
 from typing import Any, Final
 
 from spanscore.model import Completeness, ToolCall, WithheldCall
@@ -49,7 +51,8 @@ class PartsOfRuns:
             self._earlier_of.setdefault(run_of[each.model], []).append(each)
         continued = [each for each in self._earlier if each.is_resumed]
         self._resumed: Final = {run for each in continued for run in self._around(each.model)}
-        begun_unseen = list(self._begun_unseen(listed, ranks, {each.below for each in continued}))
+        waited = {withheld.calls[index].call_id for index in withheld.superseded}
+        begun_unseen = list(self._begun_unseen(listed, ranks, {each.below for each in continued}, waited))
         unseen = [*resumption.cut, *begun_unseen]
         resuming = [index for index in tree.pauses if tree.readings[index].resumes]
         # A model has asked for a call that was refused before any model was asked here.
@@ -74,12 +77,19 @@ class PartsOfRuns:
 
     def restore(self, calls: Mapping[int, list[ToolCall]]) -> None:
         """Put restored calls before the first call of their run, or before the first one beside their model's span."""
-        for each in self._earlier:
-            found = calls[self._run_of[each.model]]
-            first = self._firsts.get(each.below) if each.below != NONE else None
-            span_id = None if first is None else self._tree.spans[first].span_id
-            place = next((place for place, call in enumerate(found) if span_id and call.span_id == span_id), 0)
-            found[place:place] = each.restored
+        for run, earlier in self._earlier_of.items():
+            begin: list[ToolCall] = []
+            before: dict[bytes | None, list[ToolCall]] = {}
+            spans_of = {call.span_id for call in calls[run]}
+            for each in earlier:
+                first = self._firsts.get(each.below) if each.below != NONE else None
+                span_id = None if first is None else self._tree.spans[first].span_id
+                (before.setdefault(span_id, []) if span_id and span_id in spans_of else begin).extend(each.restored)
+            if begin or before:
+                calls[run][:] = [
+                    *begin,
+                    *chain.from_iterable((*before.pop(call.span_id, ()), call) for call in calls[run]),
+                ]
 
     def known(self, run: int, seen: Completeness, lost: int) -> Completeness:
         """Return the completeness of a run.
@@ -159,11 +169,21 @@ class PartsOfRuns:
 
     def _begins(self, index: int) -> bool:
         """Return whether no call and no model's span starts before a span."""
-        start_ns = self._tree.spans[index].start_ns
-        return all(self._tree.spans[each].start_ns >= start_ns for each in (*self._tree.calls, *self._tree.models))
+        return self._first_ns is None or self._tree.spans[index].start_ns <= self._first_ns
+
+    @cached_property
+    def _first_ns(self) -> int | None:
+        """The earliest start of a call or of a model's span."""
+        return min(
+            (self._tree.spans[index].start_ns for index in (*self._tree.calls, *self._tree.models)), default=None
+        )
 
     def _begun_unseen(
-        self, listed: Sequence[tuple[int, ToolCall]], ranks: Mapping[int, int | None], restored: set[int]
+        self,
+        listed: Sequence[tuple[int, ToolCall]],
+        ranks: Mapping[int, int | None],
+        restored: AbstractSet[int],
+        waited: AbstractSet[str | None],
     ) -> Iterator[int]:
         """Yield the position of the first execution beside each first model that cannot have asked for it.
 
@@ -175,10 +195,12 @@ class PartsOfRuns:
             listed: as above.
             ranks: as above.
             restored: the positions of the calls below which earlier calls are known; `NONE` for the trace itself.
+            waited: the ids of calls that have waited in this trace, in spans of their own.
         """
         resumption = self._resumption
         seen = set(restored)
-        waited = {each.call_id for index in self._tree.pauses for each in self._tree.readings[index].waits} - {None}
+        waits = (each.call_id for index in self._tree.pauses for each in self._tree.readings[index].waits)
+        waited = {*waited, *waits} - {None}
         for index, call in listed if resumption.below else ():
             below = resumption.below[index]
             if below in seen:

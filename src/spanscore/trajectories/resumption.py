@@ -8,7 +8,7 @@ What stands before that text are other turns.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -189,10 +189,24 @@ class Resumption:
             return content in contents and not (request.call_id and contents[content])
 
         found: list[EarlierCalls] = []
+        first_ns = _first_starts(listed) if self.tails.keys() - {NONE} else {}
         for below, tail in self.tails.items():
             place = self.place_of(tail)
             # Calls may be equal, if they have no ids.
             last = {place + number: call for number, call in enumerate(tail.last)}
+            before = tail.before
+            if below != NONE:
+                # A sub-agent that has waited in this trace is called once more in it: its earlier calls are here.
+                start_ns = self._tree.spans[tail.model].start_ns
+                before = [call for call in before if first_ns.get(_same(call.request), start_ns) >= start_ns]
+                last = {
+                    rank: call
+                    for rank, call in last.items()
+                    if rank in joined
+                    or rank in refused_here
+                    or call.state != "made"
+                    or first_ns.get(_same(call.request), start_ns) >= start_ns
+                }
             told = last.keys() & refused_here
             made = [call for rank, call in last.items() if rank in joined and rank not in told]
             is_executed = not all(call.state == "refused" for call in made)
@@ -205,9 +219,9 @@ class Resumption:
             refused = {rank: call for rank, call in others.items() if call.state in of_refused or rank in told}
             # What a person has approved, the model's provider executes itself.
             is_resumed = is_executed or bool(refused) or any(call.is_approved for call in tail.last)
-            restored = [call for call in tail.before if call.state == "made"] if is_resumed else []
+            restored = [call for call in before if call.state == "made"] if is_resumed else []
             unsure = {"uncertain"} if is_resumed else {"made", "uncertain"}
-            uncertain = [call for call in tail.before if call.state in unsure]
+            uncertain = [call for call in before if call.state in unsure]
             uncertain += [call for rank, call in others.items() if rank not in refused and call.state in _ANSWERED]
             if not is_resumed:
                 # A specialist may be handed the calls of others; below a call nothing says so.
@@ -221,7 +235,7 @@ class Resumption:
                     uncertain=tuple(_call(call, agent) for call in uncertain),
                     refused=tuple(
                         _call(call._replace(answer=None), agent)
-                        for call in (*(each for each in tail.before if each.state == "refused"), *refused.values())
+                        for call in (*(each for each in before if each.state == "refused"), *refused.values())
                     ),
                     named=tuple(
                         call.request.name for rank, call in refused.items() if rank not in joined and rank not in told
@@ -235,6 +249,20 @@ class Resumption:
 def content_of(call: ToolCall | CallReading | CallRequest) -> tuple[str | None, object]:
     """Return what a call has in common with a repetition of it: its name, and its arguments if they are recorded."""
     return call.name, None if call.arguments is NOT_RECORDED else json_key(call.arguments)
+
+
+def _same(call: ToolCall | CallRequest) -> Hashable:
+    """Return what a call has in common with itself in messages: its name and id, or without an id its arguments."""
+    return (call.name, call.call_id) if call.call_id else content_of(call)
+
+
+def _first_starts(calls: Iterable[ToolCall]) -> Mapping[Hashable, int]:
+    """Return the start of the first execution of each call, by what it has in common with itself in messages."""
+    found: dict[Hashable, int] = {}
+    for call in calls:
+        if call.span_id is not None:
+            found.setdefault(_same(call), call.start_ns)
+    return found
 
 
 def _call(sent: SentCall, agent: str | None) -> ToolCall:
