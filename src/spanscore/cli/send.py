@@ -83,7 +83,7 @@ def define(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cert-file", type=Path, metavar="FILE", help="our own certificate, in PEM, with --key-file")
     parser.add_argument("--key-file", type=Path, metavar="FILE", help="the key of our certificate, in PEM")
     parser.add_argument(
-        "--fresh-ids", action="store_true", help="give traces and spans new ids, so that they are not taken for repeats"
+        "--fresh-ids", action="store_true", help="give traces and spans new ids, so that the receiver scores them again"
     )
     parser.set_defaults(run=run)
 
