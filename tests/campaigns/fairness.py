@@ -6,7 +6,8 @@
 Beside each attack one agent exports over gRPC and one over HTTP, with the exporters of OpenTelemetry's distribution,
 and somebody asks for `/livez` twenty times a second. No trace of theirs may be lost, or scored in part; of their
 exports and of the answers of `/livez` 99 of 100 must come within a second, and memory must stay within 256 MiB for
-spans and 400 MiB for all else. The exit status is 1 when that did not hold.
+spans and 400 MiB for all else; with the section `keep`, within its `max_bytes` more. The exit status is 1 when that did
+not hold.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ from otlp_capture import capturing
 LARGEST_RSS: Final = (256 + 400) * 2**20
 SLOWEST_S: Final = 1.0
 
+_SCORED_S: Final = 5 * DEADLINE_S
+"""Honest traces are scored after the hundreds of thousands that closed before them."""
 _AGENT: Final = Path(__file__).parent / "fairness_honest.py"
 _PROTOCOLS: Final = ("grpc", "http/protobuf")
 _CONFIGURATION: Final = """
@@ -54,7 +57,10 @@ traces: {{decision_delay: 500ms, trace_timeout: {timeout}}}
 storage: {{durability: crash, directory: {directory}/state, max_size: {storage}}}
 telemetry: {{log_level: info}}
 """
-_KEEP: Final = "keep: {mode: on, rules: [{name: failing, when: {verdict: fail}}], default: 5%}\n"
+_KEEP_MIB: Final = 192
+_KEEP: Final = (
+    f"keep: {{mode: on, max_bytes: {_KEEP_MIB}MiB, rules: [{{name: failing, when: {{verdict: fail}}}}], default: 5%}}\n"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,13 +90,14 @@ class Outcome:
     livez_s: list[float] = field(default_factory=list)
     unanswered: int = 0
     peak_rss: int = 0
+    largest_rss: int = LARGEST_RSS
 
     @property
     def failed(self) -> bool:
         """Whether a promise was broken, or nothing was measured."""
         slow = max(_p99(self.export_s), _p99(self.livez_s)) > SLOWEST_S
         broken = self.lost or self.in_part or self.twice or self.unanswered
-        return bool(broken or slow or self.peak_rss > LARGEST_RSS or not self.sent or not self.livez_s)
+        return bool(broken or slow or self.peak_rss > self.largest_rss or not self.sent or not self.livez_s)
 
     def __str__(self) -> str:
         return (
@@ -196,7 +203,7 @@ ATTACKS: Final = {
 
 def run(directory: Path, attack: Attack, beforehand_s: float = 2.0) -> Outcome:
     """Run one attack beside the honest ones."""
-    outcome = Outcome()
+    outcome = Outcome(largest_rss=LARGEST_RSS + (_KEEP_MIB * 2**20 if attack.is_kept else 0))
     configuration = _configuration(directory, attack)
     with ExitStack() as around:
         if attack.is_forwarded or attack.is_kept:
@@ -279,7 +286,7 @@ def _scores(directory: Path) -> list[dict[str, object]]:
 
 
 def _wait_for_scores(directory: Path, traces: list[str]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
+    deadline = time.monotonic() + _SCORED_S
     wanted = set(traces)
     while time.monotonic() < deadline and not wanted <= {str(report["trace_id"]) for report in _scores(directory)}:
         time.sleep(0.1)

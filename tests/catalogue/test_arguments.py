@@ -46,6 +46,8 @@ def test_arguments_that_are_too_long(length: int) -> None:
         pytest.param('{"a": -Infinity}', id="-Infinity"),
         pytest.param('{"a": 1e999}', id="1e999"),
         pytest.param('{"a": ' + "9" * 5_000 + "}", id="5,000 digits"),
+        pytest.param("{'a': " + "9" * 5_000 + "}", id="5,000 digits in Python"),
+        pytest.param("{'a': 0x" + "f" * 5_000 + "}", id="5,000 hexadecimal digits in Python"),
         pytest.param('{"a": 1, "b": "cu', id="cut"),
     ],
 )

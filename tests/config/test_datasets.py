@@ -171,7 +171,7 @@ def test_a_key_that_no_row_has(rows: list[Any], told: str, problems: Problems, t
                 '{"case": "a", "expected": ["x", 1]}\n\n[]\n{"case": "c"}\n{"expected": []}\n'
                 '{"case": "a", "expected": ["y"]}\n{"case": true, "expected": ["y"]}\n{\n'
                 '{"case": "d", "expected": ["y"], "threshold": 2}\n{"a": 1, "a": 2}\n{"case": "e", "expected": []}\n'
-                '{"case": "f", "expected": null}\n{"case": 1e999}'
+                '{"case": "f", "expected": null}\n{"case": 1e999}\n{"case": ' + "9" * 4_301 + "}"
             ),
             [
                 "rows.jsonl:1 tool_calls_order[1]: must be text, not 1; put it in quotes",
@@ -186,6 +186,7 @@ def test_a_key_that_no_row_has(rows: list[Any], told: str, problems: Problems, t
                 "rows.jsonl:11 tool_calls_order: must not be empty",
                 "rows.jsonl:12: has no 'tool_calls_order', 'expected' or 'tool_calls'",
                 "rows.jsonl:13: not valid JSON: 1e999 is not a finite number",
+                "rows.jsonl:14: not valid JSON: an integer has more than 4,300 digits",
             ],
         ),
         (

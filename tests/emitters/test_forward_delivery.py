@@ -40,6 +40,7 @@ from spanscore.contracts import PassingOn, SendsInBackground
 from spanscore.emitters.otlp._held_roots import HoldLimits
 from spanscore.emitters.otlp.forward import Forward
 from spanscore.emitters.otlp.forward_settings import ForwardCounts, ForwardSettings
+from spanscore.emitters.otlp.trace_keeper import TraceKeeper
 from spanscore.emitters.sending import send_queue
 from spanscore.emitters.sending.backlog import Backlog, QueueItem, QueueLimits
 from spanscore.emitters.sending.client import Accepted, Answer, Protocol, Refused, Retries, TryAgain, connect
@@ -47,6 +48,7 @@ from spanscore.emitters.sending.destination import Destination
 from spanscore.emitters.sending.send_queue import Timing
 from spanscore.otlp.from_protobuf import decode_protobuf
 from spanscore.scoring.engine import Engine
+from spanscore.scoring.keep.settings import KeepSettings
 
 JOINED = QueueLimits(linger_s=60)
 AT_ONCE = QueueLimits(linger_s=0)
@@ -263,7 +265,7 @@ def test_what_comes_waits_for_company() -> None:
     assert backlog.due() is None
 
 
-@pytest.mark.parametrize("queue", [QueueLimits(capacity=2), QueueLimits(capacity_bytes=250)])
+@pytest.mark.parametrize("queue", [QueueLimits(capacity=2), QueueLimits(capacity_bytes=506)])
 def test_the_queue_is_bounded(queue: QueueLimits) -> None:
     """What does not fit is dropped and counted, and what waits is not lost for it."""
     client = InMemory()
@@ -279,6 +281,59 @@ def test_the_queue_is_bounded(queue: QueueLimits) -> None:
         assert forward.flush(DEADLINE_S)
         assert [1, 2] == numbers(spans_of(client.taken))
         assert 0.0 == forward.outbox.fullness
+
+
+def test_a_flood_of_large_requests_leaves_room_for_small_ones() -> None:
+    """While a quarter of the queue or less is left, a request may take half of that, in bytes and in spans.
+
+    So requests that come again and again as large as they may be never fill it, and small ones always have room.
+    """
+    client = InMemory()
+    client.hold()
+    large = request(*[child(number) for number in range(1_000)])
+    one = request(child(1))
+    with forwarding(client, QueueLimits(capacity_bytes=10 * len(large), linger_s=0)) as forward:
+        taken = 0
+        while forward.has_room(len(large), 1_000):
+            forward.take(large)
+            taken += 1
+        assert 7 <= taken <= 9
+        size = len(large)
+        while size > 1_000:
+            size = size // 2
+            while forward.has_room(size):
+                forward.take_other("logs", b"x" * size)
+        assert forward.has_room(len(one), 1)
+        assert {} == forward.outbox.failures
+        client.go_on()
+
+
+def test_roots_of_a_request_have_room_before_it_is_taken() -> None:
+    """Each root may be sent by itself, so that a request with too many of them is not taken while others wait."""
+    client = InMemory()
+    client.hold()
+    queue = QueueLimits(capacity=100, linger_s=0)
+    with forwarding(client, queue, hold=HoldLimits(max_roots=10)) as forward:
+        assert forward.has_room(10_000, 200)
+        forward.take(request(*[simple_span(trace) for trace in range(1, 41)]))
+        assert not forward.has_room(10_000, 61)
+        assert not forward.has_room(10_000, 40)
+        assert forward.has_room(10_000, 20)
+        client.go_on()
+
+
+@pytest.mark.full_size
+def test_traces_that_wait_for_their_decision_refuse_nobody() -> None:
+    """Only `max_bytes` bounds them, however small they are: the queue has room for an item of each of their spans."""
+    settings = KeepSettings(mode="on", default=0.5)
+    passing = PassingOn(held_roots="parentless", waiting_bytes=settings.max_bytes)
+    forward = Forward(InMemory(), ForwardSettings.for_host(passing))
+    keeper = TraceKeeper(settings, lambda _: False, remember=1_000, longest_s=900.0)
+    forward.keep_by(keeper)
+    for first in (1, 60_001):
+        forward.take(request(*[simple_span(trace) for trace in range(first, first + 60_000)]))
+        assert forward.has_room(5_000_000, 60_000)
+    forward.outbox.close(0)
 
 
 def test_a_receiver_that_is_away_for_a_day_misses_nothing(caplog: pytest.LogCaptureFixture) -> None:

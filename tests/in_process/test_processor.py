@@ -153,6 +153,31 @@ def test_the_scores_are_events_of_a_child_span(scores: Path) -> None:
     assert 1 == len(written(scores))
 
 
+@pytest.mark.parametrize("wraps", [False, True])
+def test_integers_that_python_does_not_write_cost_nobody_a_score(scores: Path, *, wraps: bool) -> None:
+    """An integer of more than 4,300 digits is text, wherever it is in a span."""
+    behind = InMemorySpanExporter()
+    processor = ScoringSpanProcessor(
+        settings(scores, "tool_content: true"), wraps=SimpleSpanProcessor(behind) if wraps else None
+    )
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(processor)
+    tracer = provider.get_tracer("agent")
+    for keys in (["session.id"], ["gen_ai.tool.call.arguments"], ["gen_ai.tool.call.result"], []):
+        more: dict[str, Any] = dict.fromkeys(keys, 10**5_000)
+        agent = {"gen_ai.operation.name": "invoke_agent"}
+        tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search"}
+        with (
+            tracer.start_as_current_span("invoke_agent", attributes=agent | more),
+            tracer.start_as_current_span("execute_tool", attributes=tool | more),
+        ):
+            pass
+    processor.shutdown()
+
+    assert 4 == len(written(scores))
+    assert (8 if wraps else 0) == len(behind.get_finished_spans())
+
+
 def test_an_exporter_behind_gets_the_root_with_its_events(scores: Path) -> None:
     """ScoringSpanExporter passes every span on once; the root carries its scores, and nothing else is changed."""
     memory = InMemorySpanExporter()

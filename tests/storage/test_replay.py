@@ -163,7 +163,7 @@ class Onward:
         self.replay: asyncio.Task[None] | None = None
         self._taken = 0
 
-    def has_room(self, size: int) -> bool:
+    def has_room(self, size: int, spans: int = 0) -> bool:
         """Return True."""
         return True
 
@@ -228,7 +228,7 @@ class Full(Onward):
 
     asked = 0
 
-    def has_room(self, size: int) -> bool:
+    def has_room(self, size: int, spans: int = 0) -> bool:
         """Return whether there is room."""
         self.asked += 1
         return self.asked > 2
@@ -260,7 +260,7 @@ def test_a_replay_waits_for_the_next_receiver(tmp_path: Path) -> None:
 class Held(Onward):
     """Has no room for what open traces hold, and nothing that waits to be sent."""
 
-    def has_room(self, size: int) -> bool:
+    def has_room(self, size: int, spans: int = 0) -> bool:
         """Return False."""
         return False
 
@@ -286,7 +286,7 @@ class Noting:
     def __init__(self) -> None:
         self.at = -math.inf
 
-    def has_room(self, size: int) -> bool:
+    def has_room(self, size: int, spans: int = 0) -> bool:
         """Return True."""
         return True
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
-from spanscore.model import JSON, NOT_RECORDED, Recorded
+from spanscore.model import JSON, NOT_RECORDED, Recorded, is_too_long
 
 MAX_PARSED_CHARS: Final = 256 * 1024
 """Longer texts are not parsed: they cost time and are no arguments."""
@@ -100,7 +100,11 @@ def is_unreadable(value: str) -> bool:
 
 
 def plain(value: Any, depth: int = 0) -> JSON:
-    """Return a value as JSON: tuples and sets as lists, bytes and unknown things as text, no lone surrogates."""
+    """Return a value as JSON: tuples and sets as lists, bytes and unknown things as text, no lone surrogates.
+
+    Raises:
+        ValueError: an integer has too many digits to be written.
+    """
     if depth > MAX_DEPTH:
         return None
     if isinstance(value, str):
@@ -109,6 +113,8 @@ def plain(value: Any, depth: int = 0) -> JSON:
         return {encodable(str(key)): plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [plain(item, depth + 1) for item in value]
+    if isinstance(value, int) and is_too_long(value):
+        raise ValueError("an integer is too long")
     if value is None or isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

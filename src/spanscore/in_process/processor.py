@@ -202,5 +202,10 @@ class ScoringSpanProcessor(SpanProcessor):
 
     def _pass_on(self, roots: Iterable[ReadableSpan], reports: Sequence[Report]) -> None:
         for root in roots:
+            try:
+                passed_on = annotated(root, reports)
+            except Exception as error:  # noqa: BLE001 - the root is the application's, and goes on without scores
+                passed_on = root
+                _LOGGER.error("a root span has no scores: %s", fault(error))  # noqa: TRY400 - see fault
             if self._wraps is not None:
-                self._contained(self._wraps.on_end, annotated(root, reports))
+                self._contained(self._wraps.on_end, passed_on)

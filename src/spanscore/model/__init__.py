@@ -29,6 +29,7 @@ from spanscore.model.spans import DROPPED as DROPPED
 from spanscore.model.spans import EMPTY as EMPTY
 from spanscore.model.spans import JSON as JSON
 from spanscore.model.spans import LOG_RECORD as LOG_RECORD
+from spanscore.model.spans import MAX_DIGITS as MAX_DIGITS
 from spanscore.model.spans import NO_SPAN as NO_SPAN
 from spanscore.model.spans import NOT_RECORDED as NOT_RECORDED
 from spanscore.model.spans import PARENT_IS_REMOTE as PARENT_IS_REMOTE
@@ -43,6 +44,7 @@ from spanscore.model.spans import Span as Span
 from spanscore.model.spans import SpanEvent as SpanEvent
 from spanscore.model.spans import StatusCode as StatusCode
 from spanscore.model.spans import Trace as Trace
+from spanscore.model.spans import is_too_long as is_too_long
 from spanscore.model.spans import refused_span as refused_span
 from spanscore.model.spans import reported_trace_id as reported_trace_id
 from spanscore.model.spans import session_key as session_key
@@ -184,8 +186,23 @@ def _call(index: int, call: Mapping[str, Any]) -> ToolCall:
         raise ValueError(message)  # noqa: TRY004 - one kind of error for everything wrong with a call
     if unknown := sorted(set(call) - set(_CALL_KEYS)):
         raise ValueError(f"call {index} ({name!r}): unknown key {unknown[0]!r}; allowed: {', '.join(_CALL_KEYS)}")
+    if _has_too_long(call):
+        raise ValueError(f"call {index} ({name!r}): an integer has more than {MAX_DIGITS:,} digits")
     told = dict(call)
     return ToolCall(end_ns=round((told.pop("duration_ms", None) or 0.0) * 1e6), **told)
+
+
+def _has_too_long(value: Any) -> bool:
+    """Return whether an integer anywhere in a value has too many digits."""
+    pending, seen = [value], set[int]()
+    while pending:
+        each = pending.pop()
+        if isinstance(each, int) and is_too_long(each):
+            return True
+        if isinstance(each, Mapping | list | tuple) and id(each) not in seen:
+            seen.add(id(each))  # a caller's value may hold itself
+            pending += each.values() if isinstance(each, Mapping) else each
+    return False
 
 
 @value

@@ -10,6 +10,16 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
+MAX_DIGITS: Final = 4_300
+"""Python writes no integer of more digits, and reads none."""
+_FIRST_TOO_LONG: Final = 10**MAX_DIGITS
+
+
+def is_too_long(number: int) -> bool:
+    """Return whether an integer has too many digits to be written."""
+    return not -_FIRST_TOO_LONG < number < _FIRST_TOO_LONG
+
+
 AttributeValue: TypeAlias = "bool | int | float | str | bytes | list[AttributeValue] | dict[str, AttributeValue] | None"
 Attributes: TypeAlias = Mapping[str, AttributeValue]
 

@@ -11,13 +11,13 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
-from spanscore.model import EMPTY, Attributes, AttributeValue, Span, SpanEvent, Trajectory, refused_span
+from spanscore.model import EMPTY, Attributes, AttributeValue, Span, SpanEvent, Trajectory, is_too_long, refused_span
 from spanscore.otlp.kept_size import SPAN_SIZE, span_size
 
 _HAS_IS_REMOTE: Final = 0x100
 _IS_REMOTE: Final = 0x200
 _KIND_OFFSET: Final = 1  # the SDK counts from INTERNAL, OTLP from UNSPECIFIED
-_PLAIN: Final = frozenset({str, bool, int, float})
+_PLAIN: Final = frozenset({str, bool, float})
 
 
 def is_local_root(span: ReadableSpan) -> bool:
@@ -138,7 +138,9 @@ def copy_of(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def value_of(value: Any) -> AttributeValue:
-    """Return a value of the SDK as OTLP would carry it."""
+    """Return a value of the SDK as OTLP would carry it. An integer that is too long to be written is text."""
+    if isinstance(value, int) and is_too_long(value):
+        return hex(value)
     if isinstance(value, (list, tuple)):
         return [value_of(item) for item in value]
     if isinstance(value, Mapping):

@@ -133,7 +133,7 @@ class _File:
         self.failure: OSError | None = None
         self._writer: Final = writer
 
-    def has_room(self, size: int) -> bool:  # noqa: ARG002 - however large
+    def has_room(self, size: int, spans: int = 0) -> bool:  # noqa: ARG002 - however large
         return True
 
     def is_waiting(self) -> bool:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from spanscore.model import JSON
+from spanscore.model import JSON, MAX_DIGITS
 
 
 class JsonError(ValueError):
@@ -98,5 +98,13 @@ def _finite(number: str) -> float:
     return value
 
 
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_constant=_finite)
+def _integer(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(f"not valid JSON: an integer has more than {MAX_DIGITS:,} digits")
+    return int(digits)
+
+
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_int=_integer, parse_float=_finite, parse_constant=_finite
+)
 _SPACE: Final = re.compile(r"[ \t\n\r]*")

@@ -12,7 +12,7 @@ from spanscore.contracts import Roots
 from spanscore.emitters.otlp._encoded_scores import child_span_request, encoded_scores
 from spanscore.emitters.otlp._held_roots import HeldRoots
 from spanscore.emitters.otlp._keep_tags import observed_tags
-from spanscore.emitters.otlp.forward_settings import ITEMS, ForwardCounts, ForwardSettings
+from spanscore.emitters.otlp.forward_settings import ForwardCounts, ForwardSettings
 from spanscore.emitters.otlp.trace_keeper import TraceKeeper
 from spanscore.emitters.sending.backlog import QueueItem
 from spanscore.emitters.sending.client import Client
@@ -94,19 +94,20 @@ class Forward:
                 unannotated=dict(self._unannotated),
             )
 
-    def has_room(self, size: int) -> bool:
-        """Return whether a request of that many bytes can be taken without dropping any of it.
+    def has_room(self, size: int, spans: int = 0) -> bool:
+        """Return whether a request of that many bytes and spans can be taken without dropping any of it.
 
-        Roots that wait for their scores need room too, as soon as they have them.
+        Roots that wait for their scores need room too, as soon as they have them. Of little room, each request gets a
+        share, so that a flood of large ones does not keep out small ones.
         """
         with self._lock:
             held, held_size = len(self._held), self._held.size
             items, more = held, held_size + held * _SCORES_SIZE
             if self._keeper is not None and self._keeper.is_on:
                 counts = self._keeper.counts
-                items += ITEMS * len(self._keeper)
+                items += counts.held_spans
                 more += counts.held_bytes + counts.held_spans * _TAGS_SIZE
-        return self.outbox.has_room(1 + items, size + more) or not (self.outbox.size + items)
+        return self.outbox.shares(1 + spans, size, items, more) or not (self.outbox.size + items)
 
     def is_waiting(self) -> bool:
         """Return whether requests wait to be sent."""

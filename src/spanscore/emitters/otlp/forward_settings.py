@@ -12,7 +12,7 @@ from spanscore.emitters.otlp._held_roots import HoldLimits
 from spanscore.emitters.sending.backlog import QueueLimits
 from spanscore.emitters.sending.client import Retries
 
-ITEMS: Final = 3  # that a trace becomes, about
+_LEAST_SPAN: Final = 100  # bytes that a waiting span takes at least
 _SLACK_S: Final = 5.0
 
 
@@ -54,9 +54,10 @@ class ForwardSettings:
         """Return the settings of a program that passes on."""
         hold = HoldLimits(hold_s=MOST_DELAYS * passing.delay_s + _SLACK_S)
         queue = QueueLimits()
-        if passing.waiting_bytes:  # all of it may have to be sent at the same time, with tags
+        if passing.waiting_bytes:  # all of it may have to be sent at the same time, with tags, each span by itself
+            items = queue.capacity + passing.waiting_bytes // _LEAST_SPAN
             size = queue.capacity_bytes + passing.waiting_bytes * 5 // 4
-            queue = replace(queue, capacity=ITEMS * queue.capacity, capacity_bytes=size)
+            queue = replace(queue, capacity=items, capacity_bytes=size)
         return cls(
             roots=passing.held_roots,
             annotates=passing.annotates,

@@ -18,6 +18,10 @@ EXPORT_FAILED: Final = "export_failed"
 """The receiver refused."""
 REJECTED: Final = "rejected"
 """The receiver accepted the request, and rejected some of its items."""
+_ITEM_SIZE: Final = 128
+"""Bytes of memory that an item takes besides its content, about."""
+_UNSHARED: Final = 0.75
+_SHARE: Final = 0.5
 
 
 class QueueItem(NamedTuple):
@@ -80,9 +84,15 @@ class Backlog:
     def __len__(self) -> int:
         return self.arrived - self.settled
 
-    def has_room(self, items: int, size: int) -> bool:
-        """Return whether so many items more fit, with so many bytes in all."""
-        return self.size + size <= self._limits.capacity_bytes and len(self) + items <= self._limits.capacity
+    def shares(self, items: int, size: int, reserved_items: int, reserved_bytes: int) -> bool:
+        """Return whether a sender may put so many items more, beside others that are reserved.
+
+        In the last quarter, each request may take half of the room that is left: large ones do not keep out small ones.
+        """
+        limits = self._limits
+        return _shares(items, len(self) + reserved_items, limits.capacity) and _shares(
+            size + _ITEM_SIZE, self.size + reserved_bytes, limits.capacity_bytes
+        )
 
     @property
     def fullness(self) -> float:
@@ -92,7 +102,7 @@ class Backlog:
     def put(self, item: QueueItem, now: float) -> bool:
         """Add an item; False if there is no room and it is dropped."""
         size = item.size
-        if not self.has_room(1, size):
+        if len(self) >= self._limits.capacity or self.size + size + _ITEM_SIZE > self._limits.capacity_bytes:
             self.refuse(item, QUEUE_FULL)
             return False
         if not self._waiting:
@@ -100,7 +110,7 @@ class Backlog:
         self._waiting.append(item)
         self._waiting_size += size
         self.arrived += 1
-        self.size += size
+        self.size += size + _ITEM_SIZE
         self.queued_spans += item.spans
         return True
 
@@ -155,5 +165,10 @@ class Backlog:
 
     def _release(self, item: QueueItem) -> None:
         self.settled += 1
-        self.size -= item.size
+        self.size -= item.size + _ITEM_SIZE
         self.queued_spans -= item.spans
+
+
+def _shares(more: int, taken: int, capacity: int) -> bool:
+    left = capacity - taken
+    return more <= left and (more <= left * _SHARE or taken + more <= capacity * _UNSHARED)

@@ -119,9 +119,9 @@ class SendQueue:
         away = self._away
         return (0.0, "") if away is None else (self._timing.clock() - away[0], away[1])
 
-    def has_room(self, items: int, size: int) -> bool:
-        """Return whether so many items more would be taken now, with so many bytes in all."""
-        return self._backlog.has_room(items, size)
+    def shares(self, items: int, size: int, reserved_items: int, reserved_bytes: int) -> bool:
+        """Return whether a sender may put so many items more, with so many bytes, beside others that are reserved."""
+        return self._backlog.shares(items, size, reserved_items, reserved_bytes)
 
     @property
     def failures(self) -> dict[str, int]:

@@ -184,7 +184,7 @@ class Intake:
         spans, sizes = decoded.taken
         if spans and self._has_room is not None and not self._has_room(len(spans)):
             raise NoRoom(Busy.REQUESTS)
-        if onward and to is not None and not to.has_room(max(len(body), len(onward))):
+        if onward and to is not None and not to.has_room(max(len(body), len(onward)), 0 if are_logs else len(spans)):
             raise NoRoom
         take = self.keep.put(body, encoding) if spans and self.keep is not None else self._take
         if onward and to is not None:
