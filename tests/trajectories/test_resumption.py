@@ -495,6 +495,38 @@ def test_many_runs_that_may_continue() -> None:
     assert [True] * 1_000 == [each.is_resumed for each in found]
 
 
+@pytest.mark.parametrize(
+    ("others", "expected"),
+    [
+        ([asked("issue_refund", {}, "c9"), asked("lookup_order", {}, "c1")], (1, 0)),
+        ([asked("lookup_order", {}, "c1"), asked("issue_refund", {}, "c9")], ()),
+        ([asked("check_policy", {}, "c9"), asked("lookup_order", {}, "c1")], ()),
+    ],
+)
+def test_calls_of_a_tool_that_waits_may_be_the_last_of_their_answer(
+    others: list[dict[str, Any]], expected: tuple[int, ...]
+) -> None:
+    """The run may have paused for them in an earlier trace, too, after the others had been made."""
+    told = user(), asks(*others), results({"c1": 1, "c9": 2}), *REFUNDED
+    run = run_of(EXECUTED, sent(3, *told, parent=1))
+
+    assert expected == run.reordered
+
+
+def test_the_other_order_of_a_run_of_an_agent() -> None:
+    """It is that of the run whose calls they are."""
+    told = user(), asks(asked("issue_refund", {}, "c9"), asked("lookup_order", {}, "c1")), results({"c1": 1, "c9": 2})
+    spans = (
+        lasting(agent(9), 90),
+        lasting(agent(1, "shop", parent=9), 80),
+        EXECUTED,
+        sent(3, *told, *REFUNDED, parent=1),
+    )
+    run, _ = read(*spans, unit=Unit.AGENT)
+
+    assert ["lookup_order", "issue_refund", "issue_refund"] == [*run.having_waited().names]
+
+
 def sub_agent_that_waits(*, content: bool) -> list[Span]:
     """A sub-agent that looks an order up, waits within its call, and refunds in the same trace."""
     told = [user(), *LOOKED_UP, *REFUNDED] if content else []
