@@ -527,6 +527,23 @@ def test_the_other_order_of_a_run_of_an_agent() -> None:
     assert ["lookup_order", "issue_refund", "issue_refund"] == [*run.having_waited().names]
 
 
+def test_two_conversations_that_continue_in_one_trace() -> None:
+    """The calls of the first are restored; of the other, nothing that earlier calls could change is known."""
+    runs = [
+        having(lasting(agent(number, name, parent=90), 8), {"gen_ai.conversation.id": name})
+        for number, name in ((1, "one"), (11, "two"))
+    ]
+    told = user(), *LOOKED_UP, *REFUNDED
+    refunds = EXECUTED, sent(3, *told, parent=1), tool(12, "issue_refund", REFUND, "c2", parent=11)
+    for messages, unseen in ((told, True), ((user(),), False)):
+        found = read(lasting(agent(90, at_ms=0), 99), *runs, *refunds, sent(13, *messages, parent=11), unit=Unit.AGENT)
+        one, two = (run for run in found if run.agent in {"one", "two"})
+
+        assert ["lookup_order", "issue_refund"] == [*one.names]
+        assert (["issue_refund"], unseen) == ([*two.names], two.completeness.begin_unseen)
+        assert not one.completeness.begin_unseen
+
+
 def sub_agent_that_waits(*, content: bool) -> list[Span]:
     """A sub-agent that looks an order up, waits within its call, and refunds in the same trace."""
     told = [user(), *LOOKED_UP, *REFUNDED] if content else []

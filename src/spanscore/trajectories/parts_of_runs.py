@@ -54,7 +54,7 @@ class PartsOfRuns:
         self._resumed: Final = {run for each in continued for run in self._around(each.model)}
         waited = {withheld.calls[index].call_id for index in withheld.superseded}
         begun_unseen = list(self._begun_unseen(listed, ranks, {each.below for each in continued}, waited))
-        unseen = [*resumption.cut, *begun_unseen]
+        unseen = [*resumption.cut, *begun_unseen, *resumption.others]
         resuming = [index for index in tree.pauses if tree.readings[index].resumes]
         # A model has asked for a call that was refused before any model was asked here.
         resuming += refused if tree.models else []

@@ -117,8 +117,21 @@ class Resumption:
         """The ids of calls before the first request: of earlier turns, and before a pause."""
         self.cut: Final = [model for model, messages in firsts.values() if _begins_with_answer(messages)]
         """The spans of these first requests, if they begin with the answer to a call that they do not ask for."""
+        self.others: Final = list(self._other_conversations(firsts)) if tree.several_conversations else []
+        """The spans of the first requests of other conversations, if they continue after a pause as well."""
         self.awaited: Final = [call for tail in self.tails.values() for call in tail.last]
         """The calls that the run may have waited for, of all tails."""
+
+    def _other_conversations(self, firsts: Mapping[int, tuple[int, Sequence[SentMessage]]]) -> Iterator[int]:
+        """Yield the first model's span of each conversation but the first, if it was sent calls of its turn."""
+        models: dict[str | None, list[int]] = {}
+        for index in self.models.get(NONE, ()):
+            models.setdefault(self._tree.conversations[index], []).append(index)
+        models.pop(None, None)
+        for each in models.values():
+            first = _first_sent(self._tree, each)
+            if first is not None and first != firsts.get(NONE) and _tail(self._tree, *first) is not None:
+                yield first[0]
 
     def _made_before(self) -> Mapping[int, list[CallReading]]:
         """Return the calls that began before the first model beside them, as one instrumentation saw them.
