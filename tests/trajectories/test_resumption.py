@@ -495,6 +495,55 @@ def test_many_runs_that_may_continue() -> None:
     assert [True] * 1_000 == [each.is_resumed for each in found]
 
 
+@pytest.mark.parametrize(
+    ("others", "expected"),
+    [
+        ([asked("issue_refund", {}, "c9"), asked("lookup_order", {}, "c1")], (1, 0)),
+        ([asked("lookup_order", {}, "c1"), asked("issue_refund", {}, "c9")], ()),
+        ([asked("check_policy", {}, "c9"), asked("lookup_order", {}, "c1")], ()),
+    ],
+)
+def test_calls_of_a_tool_that_waits_may_be_the_last_of_their_answer(
+    others: list[dict[str, Any]], expected: tuple[int, ...]
+) -> None:
+    """The run may have paused for them in an earlier trace, too, after the others had been made."""
+    told = user(), asks(*others), results({"c1": 1, "c9": 2}), *REFUNDED
+    run = run_of(EXECUTED, sent(3, *told, parent=1))
+
+    assert expected == run.reordered
+
+
+def test_the_other_order_of_a_run_of_an_agent() -> None:
+    """It is that of the run whose calls they are."""
+    told = user(), asks(asked("issue_refund", {}, "c9"), asked("lookup_order", {}, "c1")), results({"c1": 1, "c9": 2})
+    spans = (
+        lasting(agent(9), 90),
+        lasting(agent(1, "shop", parent=9), 80),
+        EXECUTED,
+        sent(3, *told, *REFUNDED, parent=1),
+    )
+    run, _ = read(*spans, unit=Unit.AGENT)
+
+    assert ["lookup_order", "issue_refund", "issue_refund"] == [*run.having_waited().names]
+
+
+def test_two_conversations_that_continue_in_one_trace() -> None:
+    """The calls of the first are restored; of the other, nothing that earlier calls could change is known."""
+    runs = [
+        having(lasting(agent(number, name, parent=90), 8), {"gen_ai.conversation.id": name})
+        for number, name in ((1, "one"), (11, "two"))
+    ]
+    told = user(), *LOOKED_UP, *REFUNDED
+    refunds = EXECUTED, sent(3, *told, parent=1), tool(12, "issue_refund", REFUND, "c2", parent=11)
+    for messages, unseen in ((told, True), ((user(),), False)):
+        found = read(lasting(agent(90, at_ms=0), 99), *runs, *refunds, sent(13, *messages, parent=11), unit=Unit.AGENT)
+        one, two = (run for run in found if run.agent in {"one", "two"})
+
+        assert ["lookup_order", "issue_refund"] == [*one.names]
+        assert (["issue_refund"], unseen) == ([*two.names], two.completeness.begin_unseen)
+        assert not one.completeness.begin_unseen
+
+
 def sub_agent_that_waits(*, content: bool) -> list[Span]:
     """A sub-agent that looks an order up, waits within its call, and refunds in the same trace."""
     told = [user(), *LOOKED_UP, *REFUNDED] if content else []

@@ -115,6 +115,9 @@ class Trajectory:
     """The calls before the pause of which nothing shows whether they were made; they are none of `calls`."""
     refused: tuple[ToolCall, ...] = ()
     """The calls before the pause that were refused, as if they had been made; they are none of `calls`."""
+    reordered: tuple[int, ...] = ()
+    """The indexes of the first calls in another order that they may have had. Of the calls before a pause that one
+    answer of a model asks for, messages do not show which waited, and were made after the others."""
     recognised: bool = True
     """Whether a dialect recognises any span of the trace; if not, it is probably no agent's."""
     several_conversations: bool = False
@@ -132,6 +135,11 @@ class Trajectory:
         place = next((place for place, call in enumerate(self.calls) if not call.restored), len(self.calls))
         calls = (*self.calls[:place], *earlier, *self.calls[place:])
         return replace(self, calls=calls, completeness=self.completeness.of(calls))
+
+    def having_waited(self) -> Trajectory:
+        """Return the same if its first calls had been made in their other order: some had waited."""
+        first = tuple(self.calls[index] for index in self.reordered)
+        return replace(self, calls=(*first, *self.calls[len(first) :]))
 
     def having_failed(self) -> Trajectory:
         """Return the same if the calls of which content would show that had failed."""

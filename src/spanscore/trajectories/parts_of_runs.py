@@ -45,6 +45,7 @@ class PartsOfRuns:
             {rank for rank in ranks.values() if rank is not None},
             {rank for index in refused if (rank := ranks.get(index)) is not None},
             [call for _, call in listed],
+            [name for _, name, _ in withheld.told()] if resumption.tails else (),
         )
         self._earlier_of: Final[dict[int, list[EarlierCalls]]] = {}
         for each in self._earlier:
@@ -53,7 +54,7 @@ class PartsOfRuns:
         self._resumed: Final = {run for each in continued for run in self._around(each.model)}
         waited = {withheld.calls[index].call_id for index in withheld.superseded}
         begun_unseen = list(self._begun_unseen(listed, ranks, {each.below for each in continued}, waited))
-        unseen = [*resumption.cut, *begun_unseen]
+        unseen = [*resumption.cut, *begun_unseen, *resumption.others]
         resuming = [index for index in tree.pauses if tree.readings[index].resumes]
         # A model has asked for a call that was refused before any model was asked here.
         resuming += refused if tree.models else []
@@ -81,7 +82,7 @@ class PartsOfRuns:
             begin: list[ToolCall] = []
             before: dict[bytes | None, list[ToolCall]] = {}
             spans_of = {call.span_id for call in calls[run]}
-            for each in earlier:
+            for each in sorted(earlier, key=lambda each: each.below != NONE):
                 first = self._firsts.get(each.below) if each.below != NONE else None
                 span_id = None if first is None else self._tree.spans[first].span_id
                 (before.setdefault(span_id, []) if span_id and span_id in spans_of else begin).extend(each.restored)
@@ -133,6 +134,7 @@ class PartsOfRuns:
             "withheld": (*self._withheld.get(run, ()), *refused),
             "uncertain": tuple(call for each in earlier for call in each.uncertain),
             "refused": tuple(call for each in earlier for call in each.refused),
+            "reordered": next((each.reordered for each in earlier if each.below == NONE), ()),
         }
 
     def _around(self, index: int) -> set[int]:

@@ -50,8 +50,8 @@ class Tail:
 
     model: int
     """The position of the span of that request."""
-    before: list[SentCall]
-    """The calls that were asked for, and answered, before the run may have paused."""
+    before: list[list[SentCall]]
+    """The calls that were asked for, and answered, before the run may have paused, by answer of a model."""
     last: list[SentCall]
     """The calls that the run may have waited for: those of the last answer of a model. If the trace lacks the spans of
     models that it has asked since, also the calls of their answers."""
@@ -74,6 +74,9 @@ class EarlierCalls(NamedTuple):
     """The tools of refused calls that have no span here."""
     is_resumed: bool = False
     """Whether the run surely continues after a pause: a call that it waited for is executed, or was refused."""
+    reordered: tuple[int, ...] = ()
+    """The indexes of the restored calls in the order in which calls of tools that the run waits for are the last of
+    their answers; none if that is their order."""
 
 
 class Resumption:
@@ -114,8 +117,21 @@ class Resumption:
         """The ids of calls before the first request: of earlier turns, and before a pause."""
         self.cut: Final = [model for model, messages in firsts.values() if _begins_with_answer(messages)]
         """The spans of these first requests, if they begin with the answer to a call that they do not ask for."""
+        self.others: Final = list(self._other_conversations(firsts)) if tree.several_conversations else []
+        """The spans of the first requests of other conversations, if they continue after a pause as well."""
         self.awaited: Final = [call for tail in self.tails.values() for call in tail.last]
         """The calls that the run may have waited for, of all tails."""
+
+    def _other_conversations(self, firsts: Mapping[int, tuple[int, Sequence[SentMessage]]]) -> Iterator[int]:
+        """Yield the first model's span of each conversation but the first, if it was sent calls of its turn."""
+        models: dict[str | None, list[int]] = {}
+        for index in self.models.get(NONE, ()):
+            models.setdefault(self._tree.conversations[index], []).append(index)
+        models.pop(None, None)
+        for each in models.values():
+            first = _first_sent(self._tree, each)
+            if first is not None and first != firsts.get(NONE) and _tail(self._tree, *first) is not None:
+                yield first[0]
 
     def _made_before(self) -> Mapping[int, list[CallReading]]:
         """Return the calls that began before the first model beside them, as one instrumentation saw them.
@@ -167,7 +183,11 @@ class Resumption:
         return self._tree.spans[models[0]].start_ns - span.start_ns
 
     def earlier(
-        self, joined: AbstractSet[int], refused_here: AbstractSet[int], known: Iterable[ToolCall]
+        self,
+        joined: AbstractSet[int],
+        refused_here: AbstractSet[int],
+        known: Iterable[ToolCall],
+        withheld: Iterable[str] = (),
     ) -> list[EarlierCalls]:
         """Return the calls of the run in earlier traces, for each tail.
 
@@ -175,9 +195,11 @@ class Resumption:
             joined: the places in `awaited` of the calls that have a span in this trace.
             refused_here: those of the calls of which a span of this trace shows that they were refused.
             known: the calls of this trace.
+            withheld: the tools of calls that wait here, or were refused.
         """
         if not self.tails:
             return []
+        gated = {self.awaited[rank].request.name for rank in joined if rank < 0}.union(withheld)
         listed = list(known)
         ids = {call.call_id for call in listed if call.call_id}
         contents = {content_of(call): call.call_id for call in listed}
@@ -194,11 +216,14 @@ class Resumption:
             place = self.place_of(tail)
             # Calls may be equal, if they have no ids.
             last = {place + number: call for number, call in enumerate(tail.last)}
-            before = tail.before
+            answers = tail.before
             if below != NONE:
                 # A sub-agent that has waited in this trace is called once more in it: its earlier calls are here.
                 start_ns = self._tree.spans[tail.model].start_ns
-                before = [call for call in before if first_ns.get(_same(call.request), start_ns) >= start_ns]
+                answers = [
+                    [call for call in answer if first_ns.get(_same(call.request), start_ns) >= start_ns]
+                    for answer in answers
+                ]
                 last = {
                     rank: call
                     for rank, call in last.items()
@@ -207,6 +232,7 @@ class Resumption:
                     or call.state != "made"
                     or first_ns.get(_same(call.request), start_ns) >= start_ns
                 }
+            before = [*chain.from_iterable(answers)]
             told = last.keys() & refused_here
             made = [call for rank, call in last.items() if rank in joined and rank not in told]
             is_executed = not all(call.state == "refused" for call in made)
@@ -219,7 +245,10 @@ class Resumption:
             refused = {rank: call for rank, call in others.items() if call.state in of_refused or rank in told}
             # What a person has approved, the model's provider executes itself.
             is_resumed = is_executed or bool(refused) or any(call.is_approved for call in tail.last)
-            restored = [call for call in before if call.state == "made"] if is_resumed else []
+            numbered = [(number, call) for number, answer in enumerate(answers) for call in answer]
+            numbered = [(number, call) for number, call in numbered if is_resumed and call.state == "made"]
+            late = [(number, call.request.name in gated) for number, call in numbered]
+            order = sorted(range(len(late)), key=late.__getitem__)
             unsure = {"uncertain"} if is_resumed else {"made", "uncertain"}
             uncertain = [call for call in before if call.state in unsure]
             uncertain += [call for rank, call in others.items() if rank not in refused and call.state in _ANSWERED]
@@ -231,7 +260,7 @@ class Resumption:
                 EarlierCalls(
                     model=tail.model,
                     below=below,
-                    restored=tuple(_call(call, agent) for call in restored),
+                    restored=tuple(_call(call, agent) for _, call in numbered),
                     uncertain=tuple(_call(call, agent) for call in uncertain),
                     refused=tuple(
                         _call(call._replace(answer=None), agent)
@@ -241,6 +270,7 @@ class Resumption:
                         call.request.name for rank, call in refused.items() if rank not in joined and rank not in told
                     ),
                     is_resumed=is_resumed,
+                    reordered=tuple(order) if order != [*range(len(order))] else (),
                 )
             )
         return found
@@ -314,7 +344,7 @@ def _tail(tree: SpanTree, model: int, messages: Sequence[SentMessage], made: Seq
     if not asked:
         return None
     place = _asked_since(made, asked)
-    return Tail(model, [*chain.from_iterable(asked[:place])], [*chain.from_iterable(asked[place:])])
+    return Tail(model, asked[:place], [*chain.from_iterable(asked[place:])])
 
 
 def _asked_since(made: Sequence[CallReading], asked: Sequence[Sequence[SentCall]]) -> int:

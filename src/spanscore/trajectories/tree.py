@@ -77,6 +77,13 @@ class SpanTree:
         if there are no spans."""
 
     @cached_property
+    def conversations(self) -> list[str | None]:
+        """The conversation of each span, by its own id or that of the nearest span above; None if there is only one."""
+        own = [reading.conversation_id if self.several_conversations else None for reading in self.readings]
+        above = self.nearest({index for index, name in enumerate(own) if name})
+        return [name or (own[outer] if outer != NONE else None) for name, outer in zip(own, above, strict=True)]
+
+    @cached_property
     def model_readings(self) -> dict[int, ModelReading]:
         """The requests of each model span, and the results that it was sent, by start.
 

@@ -84,20 +84,23 @@ class Withheld:
     def waiting(self) -> Iterator[tuple[int, str]]:
         """Yield the position of a span and the name for each call with which the run pauses.
 
-        A run has gone on if a model of the same agent was asked after the span had ended; of a span without an agent,
-        any model.
+        A run has gone on if a model of the same agent, in the same conversation, was asked after the span had ended; of
+        a span without an agent, any model.
         """
         waits = [(index, name) for index, name, state in self.told() if state == "waits"]
         if not waits:
             return
-        latest: dict[str | None, int] = {}
+        conversations = self._tree.conversations
+        latest: dict[tuple[str | None, str | None], int] = {}
         for index in self._tree.models:
-            start_ns = self._tree.spans[index].start_ns
+            start_ns, conversation = self._tree.spans[index].start_ns, conversations[index]
             for agent in {self._tree.agent_of(index), None}:
-                latest[agent] = max(start_ns, latest.get(agent, start_ns))
+                for key in {(agent, conversation or ""), (agent, None)}:
+                    latest[key] = max(start_ns, latest.get(key, start_ns))
         ends_ns = self._ends({index for index, _ in waits})
         for index, name in waits:
-            if latest.get(self._tree.agent_of(index), -1) <= ends_ns[index]:
+            agent, conversation = self._tree.agent_of(index), conversations[index]
+            if max(latest.get((agent, each), -1) for each in (conversation, conversation and "")) <= ends_ns[index]:
                 yield index, name
 
     def may_wait(self) -> Iterator[int]:
