@@ -50,7 +50,9 @@ while True:
         if not path:
             sys.exit()
         if imports:
+            gc.disable()  # nearly all of it stays
             exec(imports)
+            gc.enable()
             gc.collect()
             gc.freeze()
             imports = ""
