@@ -18,7 +18,7 @@ from serving import ON_ANY_PORT, Running, eventually, serving
 from spanscore.in_process.processor import ScoringSpanProcessor
 from spanscore.scoring.monitors.monitors import Monitors
 from spanscore.service.live_monitors import LiveMonitors
-from storage.test_durability import PROTOBUF, configuration, killed
+from storage.test_durability import PROTOBUF, configuration, killed, scored
 
 MONITORS = """
 traces: {decision_delay: 0s}
@@ -139,9 +139,9 @@ def test_evidence_survives_a_restart(tmp_path: Path) -> None:
 def test_after_a_kill_monitors_go_on(tmp_path: Path) -> None:
     """A run that was scored before it is counted again by neither the metrics nor the monitor."""
     text = configuration(tmp_path, MONITORS)
-    scored = request_of(*reversed(list(run(1, bad=True)))).SerializeToString()
-    with killed(tmp_path, text, (scored, PROTOBUF)), serving(text) as running:
-        running.post(scored)
+    sent = request_of(*reversed(list(run(1, bad=True)))).SerializeToString()
+    with killed(tmp_path, text, (sent, PROTOBUF), once=scored(tmp_path, 1)), serving(text) as running:
+        running.post(sent)
         send(running, 6, bad=1, runs=1)
         runs = re.findall(r"^spanscore_runs_total\S* (\S+)", running.page("/metrics")[1], re.MULTILINE)
         assert sum(map(float, runs)) == metric(running, "spanscore_monitor_runs_bad_total")
