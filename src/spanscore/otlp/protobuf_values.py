@@ -105,6 +105,9 @@ def read_attributes(
                 text = findings.long_text(text)
             read[key or _absent_key(pair, findings)] = text
             continue
+        if number := value.int_value:  # the next most; 0 is the default
+            read[key or _absent_key(pair, findings)] = number
+            continue
         before = findings.size
         try:
             read[key or _absent_key(pair, findings)] = _value(value, findings)
@@ -126,8 +129,6 @@ def _absent_key(pair: KeyValue, findings: Findings) -> str:
 def _value(value: AnyValue, findings: Findings) -> AttributeValue:
     # No check of the depth: the parser refuses what nests deeper than some 30 to 50 values.
     member = value.WhichOneof("value")
-    if member == "int_value":
-        return value.int_value
     if member == "array_value":
         items = value.array_value.values
         findings.count_values(len(items))
