@@ -38,8 +38,7 @@ def with_texts(span: Span) -> Span:
 
     The conventions allow both, and a Collector can parse a text.
     """
-    is_structured = not _STRUCTURES.isdisjoint(map(type, span.attributes.values())) and _has_objects(span.attributes)
-    if not is_structured and not (span.events and any(_has_objects(event.attributes) for event in span.events)):
+    if not _has_objects(span.attributes) and not any(_has_objects(event.attributes) for event in span.events):
         return span
     return span._replace(
         attributes=_texts(span.attributes),
@@ -47,8 +46,13 @@ def with_texts(span: Span) -> Span:
     )
 
 
+def is_structured(attributes: Attributes) -> bool:
+    """Return quickly whether any attribute is a list or an object."""
+    return not _STRUCTURES.isdisjoint(map(type, attributes.values()))
+
+
 def _has_objects(attributes: Attributes) -> bool:
-    return any(map(_is_object, attributes.values()))
+    return is_structured(attributes) and any(map(_is_object, attributes.values()))
 
 
 def _is_object(value: AttributeValue) -> bool:

@@ -156,7 +156,11 @@ def mcp_failure(result: Recorded) -> str | None:
 
 def _unapproved(span: Span) -> tuple[CallRequest, ...]:
     """Return the calls that a model's provider asks a person to approve."""
-    return next(filter(None, (messages.approvals(span.attributes.get(key)) for key in _ANSWERS)), ())
+    for key in _ANSWERS:
+        said = span.attributes.get(key)
+        if said is not None and (asked := messages.approvals(said)):
+            return asked
+    return ()
 
 
 def _raised(span: Span) -> CallState | None:

@@ -14,7 +14,8 @@ from spanscore.contracts import CallReading, CallRequest, CallState, ModelReadin
 from spanscore.dialects import mcp_failure, state_of_result
 from spanscore.model import JSON, NOT_RECORDED, Recorded
 from spanscore.trajectories.readings import NONE
-from spanscore.trajectories.resumption import Resumption, SentCall, after_user, content_of, sent_calls
+from spanscore.trajectories.resumption import Resumption
+from spanscore.trajectories.sent_calls import SentCall, after_user, content_of, sent_calls
 from spanscore.trajectories.tree import CUT_NS, SpanTree
 
 
@@ -25,7 +26,7 @@ class Requested:
         self._tree: Final = tree
         self._readings: Final = tree.model_readings
         kept = _each_once(tree, self._readings)
-        self.requests: Final = [(index, request) for index in tree.models for request in kept[index]]
+        self.requests: Final = [(index, request) for index in kept for request in kept[index]]
         """Each request with the position of its model's span; its place here is its rank."""
         self.resumption: Final = Resumption(tree)
         """The calls of the run in earlier traces."""
@@ -64,7 +65,7 @@ class Requested:
         listing = [index for index, reading in self._readings.items() if reading.requests]
         if not silent or not listing:
             return silent
-        above, below = self._tree.nearest(listing), self._tree.nearest(silent)
+        above, below = self._tree.nearest(set(listing)), self._tree.nearest(set(silent))
         told = {below[index] for index in listing}
         # The models are in the order of their start: of those that began before a span ends, one overlaps with it that
         # ends after its start.
@@ -297,10 +298,13 @@ class Requested:
                 neighbour = before[1] if before is not None and before[0] == span else None
                 yield span, request, answer, neighbour
 
+    @property
+    def has_results(self) -> bool:
+        """Whether results are searched, and a model may have been sent some."""
+        return self._tree.reader.results and bool(self._readings)
+
     def handed_back(self, call_ids: Iterable[str]) -> Mapping[str, Recorded]:
-        """Return the results of these calls that models were sent, by call id, if results are searched."""
-        if not self._tree.reader.results:
-            return {}
+        """Return the results of these calls that models were sent, by call id."""
         return {call_id: found for call_id in call_ids if (found := self.answer(call_id)) is not NOT_RECORDED}
 
 
@@ -311,11 +315,13 @@ def _each_once(tree: SpanTree, readings: Mapping[int, ModelReading]) -> dict[int
     answer, their spans overlap: the one that ends first is nearer to the model. Without overlap, the same id is another
     call: some providers count calls from 0 in every answer.
     """
-    asking = {index for index, reading in readings.items() if reading.requests}
-    outer = tree.nearest(asking, barrier=tree.agents.keys() | tree.calls.keys())
-    start_ns = {index: tree.spans[index].start_ns for index in readings}
-    end_ns = {index: max(start_ns[index], tree.spans[index].end_ns) for index in readings}
-    kept: dict[int, list[CallRequest]] = {index: [] for index in readings}
+    asking = [index for index, reading in readings.items() if reading.requests]
+    if not asking:
+        return {}
+    outer = tree.nearest(set(asking), barrier=tree.agents.keys() | tree.calls.keys())
+    start_ns = {index: tree.spans[index].start_ns for index in asking}
+    end_ns = {index: max(start_ns[index], tree.spans[index].end_ns) for index in asking}
+    kept: dict[int, list[CallRequest]] = {index: [] for index in asking}
     asked_ns: dict[str, int] = {}
     for index in sorted(asking, key=lambda index: (end_ns[index], -start_ns[index], index)):
         for request in readings[index].requests if outer[index] == NONE else ():
