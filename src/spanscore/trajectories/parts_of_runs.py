@@ -76,10 +76,15 @@ class PartsOfRuns:
             resumption.below[index]: index for index, _ in reversed(listed) if index in ranks and self._earlier
         }
 
-    def restore(self, calls: Mapping[int, list[ToolCall]]) -> None:
-        """Put restored calls before the first call of their run, or before the first one beside their model's span."""
+    def restore(self, calls: dict[int, list[ToolCall]]) -> None:
+        """Put restored calls before the first call of their run, or before the first one beside their model's span.
+
+        A model may be of no agent's run, as the span of one was lost.
+        """
         for each in self._earlier:
-            found = calls[self._run_of[each.model]]
+            if not each.restored:
+                continue
+            found = calls.setdefault(self._run_of[each.model], [])
             first = self._firsts.get(each.below) if each.below != NONE else None
             span_id = None if first is None else self._tree.spans[first].span_id
             place = next((place for place, call in enumerate(found) if span_id and call.span_id == span_id), 0)
@@ -174,13 +179,13 @@ class PartsOfRuns:
         """
         resumption = self._resumption
         seen = set(restored)
-        waited = {each.call_id for index in self._tree.pauses for each in self._tree.readings[index].waits} - {None}
+        waited = {each.call_id for index in self._tree.pauses for each in self._tree.readings[index].waits}
         for index, call in listed if resumption.below else ():
             below = resumption.below[index]
             if below in seen:
                 continue
             seen.add(below)
-            if call.call_id in waited:
+            if call.call_id and call.call_id in waited:
                 continue
             before_ns = resumption.before_ns(index) if index in ranks else None  # else answered without an execution
             if before_ns is None or before_ns < 0:
