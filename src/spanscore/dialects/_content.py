@@ -38,7 +38,7 @@ def with_texts(span: Span) -> Span:
 
     The conventions allow both, and a Collector can parse a text.
     """
-    if not _has_objects(span.attributes) and not any(_has_objects(event.attributes) for event in span.events):
+    if not has_objects(span.attributes) and not any(has_objects(event.attributes) for event in span.events):
         return span
     return span._replace(
         attributes=_texts(span.attributes),
@@ -46,13 +46,12 @@ def with_texts(span: Span) -> Span:
     )
 
 
-def is_structured(attributes: Attributes) -> bool:
-    """Return quickly whether any attribute is a list or an object."""
-    return not _STRUCTURES.isdisjoint(map(type, attributes.values()))
-
-
-def _has_objects(attributes: Attributes) -> bool:
-    return is_structured(attributes) and any(map(_is_object, attributes.values()))
+def has_objects(attributes: Attributes) -> bool:
+    """Return whether any attribute is an object or a list with one."""
+    values = attributes.values()
+    if _STRUCTURES.isdisjoint(map(type, values)):
+        return False
+    return any(dict in map(type, value) if type(value) is list else type(value) is dict for value in values)
 
 
 def _is_object(value: AttributeValue) -> bool:

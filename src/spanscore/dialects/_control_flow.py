@@ -108,6 +108,8 @@ def with_control_flow(span: Span, reading: Reading) -> Reading:
     A call that waits or was refused has not failed; a call that the result of an MCP server calls failed has.
     """
     call = reading.call
+    if call is None and not (reading.is_model or span.events or span.status_code == StatusCode.ERROR):
+        return reading
     raised = _raised(span) if span.events or span.status_code == StatusCode.ERROR else None
     if call is None:
         # A span around the call, or of a step before it.

@@ -27,6 +27,9 @@ def joined(requested: Requested, calls: Mapping[int, CallReading]) -> list[tuple
         negative, a place in `Resumption.awaited`, if the request is of an earlier trace.
     """
     resumption = requested.resumption
+    if not requested.requests and not resumption.tails:
+        completed = [call if _is_whole(call) else _completed(call, None, requested) for call in calls.values()]
+        return [(None, call) for call in _with_results(completed, requested)]
     continuing = {}
     if resumption.tails:
         continuing = {index: tail for index in calls if (tail := resumption.tail_of(index)) is not None}
@@ -58,8 +61,6 @@ def _ranked(
     without one by name and arguments. Calls that are continuing have been asked for in another trace, for which some
     frameworks make up other ids: they join by name and arguments, or by order, whatever the ids and arguments are.
     """
-    if not requests:
-        return {index: (None, call) for index, call in calls.items()}
     asked_for = frozenset([request.name for request in requests])
     every = {index: _as_asked(call, asked_for) if call.other_names else call for index, call in calls.items()}
     join = _Join(requests)

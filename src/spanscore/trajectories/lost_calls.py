@@ -11,6 +11,7 @@ from typing import Final
 from spanscore.compare.matching import json_key
 from spanscore.contracts import CallRequest
 from spanscore.model import NOT_RECORDED, Recorded, StatusCode, ToolCall
+from spanscore.trajectories.model_answers import unrecorded
 from spanscore.trajectories.readings import NONE
 from spanscore.trajectories.requested import Requested
 from spanscore.trajectories.tree import SpanTree
@@ -80,9 +81,7 @@ def lost_calls(
     ]
 
 
-def unshown_calls(
-    tree: SpanTree, requested: Requested, calls: Sequence[tuple[int, ToolCall]], run_of: Sequence[int]
-) -> list[int]:
+def unshown_calls(tree: SpanTree, calls: Sequence[tuple[int, ToolCall]], run_of: Sequence[int]) -> list[int]:
     """Return the positions of the models' spans that asked for calls which neither a span nor a message shows.
 
     The messages are not recorded, or cut off: the model's finish reason says that it asked for calls. It was asked
@@ -92,7 +91,6 @@ def unshown_calls(
 
     Args:
         tree: the spans.
-        requested: the requests of the models.
         calls: as above.
         run_of: as above.
     """
@@ -100,7 +98,7 @@ def unshown_calls(
         return []
     if any(tree.readings[index].resumes for index in tree.pauses):
         return []
-    silent = [index for index in requested.unrecorded() if not tree.spans[index].is_log]
+    silent = [index for index in unrecorded(tree) if not tree.spans[index].is_log]
     if not silent:
         return []
     told = {*tree.calls, *tree.parts, *tree.agents, *tree.pauses, *tree.not_calls}

@@ -28,6 +28,7 @@ from spanscore.model.completeness import recorded
 from spanscore.trajectories.listed_calls import executed_calls, requested_calls
 from spanscore.trajectories.lost_calls import lost_calls, lost_requests, lost_without_ids, unshown_calls
 from spanscore.trajectories.masked import is_masked, without_marks
+from spanscore.trajectories.model_answers import unrecorded
 from spanscore.trajectories.model_calls import ModelCalls
 from spanscore.trajectories.parts_of_runs import PartsOfRuns
 from spanscore.trajectories.reader import DialectReader
@@ -97,12 +98,12 @@ def trajectories(
     lost: dict[int, int] = {}
     for index in (
         *lost_calls(tree, requested, listed_calls, invoked_of),
-        *unshown_calls(tree, requested, listed_calls, invoked_of),
+        *unshown_calls(tree, listed_calls, invoked_of),
         *lost_without_ids(tree, requested, ranks, invoked_of),
         *lost_requests(tree, invoked_of),
     ):
         lost[run_of[index]] = lost.get(run_of[index], 0) + 1
-    unlisted = frozenset() if executed else frozenset(run_of[index] for index in requested.unrecorded())
+    unlisted = frozenset() if executed else frozenset(run_of[index] for index in unrecorded(tree))
     models = ModelCalls(tree) if model_calls else None
     parts = PartsOfRuns(tree, run_of, requested.resumption, withheld, listed_calls, ranks)
     with_turns = listed_calls if models is None else models.with_turns(listed_calls, requested, ranks, run_of)
