@@ -398,6 +398,13 @@ def test_an_agent_that_is_called() -> None:
     assert {"planner": "*lookup_order refund_agent", "refunds": "*check_policy issue_refund"} == of_agents
 
 
+def test_a_model_outside_of_all_runs_of_agents() -> None:
+    """Its earlier calls are of no agent's run: the span of their agent was lost."""
+    outside = sent(2, user(), *LOOKED_UP, parent=1)
+    runs = read(outside, lasting(agent(3, "billing", parent=1), 90), unit=Unit.AGENT)
+    assert [("billing", ())] == [(run.agent, run.calls) for run in runs]
+
+
 def test_without_its_messages_an_agent_that_is_called_begins_unseen() -> None:
     """Its caller's earlier calls are known, and its own are not."""
     of_caller = [user(), *LOOKED_UP, asks(asked("refund_agent", {}, "c5")), results({"c5": "done"})]

@@ -51,6 +51,7 @@ from spanscore.model.spans import session_key as session_key
 from spanscore.model.tool_call import ToolCall as ToolCall
 from spanscore.model.values import Later as Later
 from spanscore.model.values import LaterList as LaterList
+from spanscore.model.values import OnFirstUse as OnFirstUse
 from spanscore.model.values import value as value
 
 
