@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import inspect
+import sys
 from typing import Any
 
 import pytest
@@ -177,6 +179,17 @@ class TestRefusals:
         """A value that is nested too deeply is not checked, and the stack is safe."""
         with pytest.raises(UncheckableError, match="nested more than 64 levels"):
             problems(TREE, nested(100_000))
+
+    def test_a_value_too_deep_for_the_stack_that_is_left(self) -> None:
+        """A deeply nested value is not checked where the caller has used up the stack, and nothing else happens."""
+        schema, value = Schema(TREE), nested(MAX_DEPTH - 1)
+
+        def further_down(levels: int) -> object:
+            return further_down(levels - 1) if levels else schema.problems(value, SchemaWork())
+
+        assert [] == further_down(0)
+        with pytest.raises(UncheckableError, match="without end"):
+            further_down(sys.getrecursionlimit() - len(inspect.stack(0)) - 100)
 
     @pytest.mark.parametrize(
         ("schema", "digits"), [({"multipleOf": 0.1}, 400), ({"type": "string"}, 5_000), ({"enum": [1]}, 5_000)]

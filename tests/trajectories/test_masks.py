@@ -1,0 +1,168 @@
+"""Masks on values and texts: what is replaced, what stays, and what is counted."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from spanscore.errors import InputError
+from spanscore.trajectories.masks import Masks, is_name, leaves
+
+MARK = re.compile(r"\[masked (?:value|text) [0-9a-f]{12}\]")
+VALUE = r"\[masked value [0-9a-f]{12}\]"
+TEXT = r"\[masked text [0-9a-f]{12}\]"
+
+
+def masks(*wanted: str, named: bool = False, key: bytes = b"key") -> Masks:
+    """Return masks."""
+    return Masks(wanted, key, named=named)
+
+
+def hidden(value: Any) -> Any:
+    """Return a value with `*` in place of each mark."""
+    return json.loads(MARK.sub("*", json.dumps(value)))
+
+
+def test_values_below_the_end_of_a_path_are_replaced() -> None:
+    """A list has no step of its own, and a key with dots is several. Other values are the same."""
+    found = masks("card.number", "email").value(
+        {
+            "card": {"number": 1, "of": "a"},
+            "order": {"card": [{"number": 2}, [{"email": "b"}]]},
+            "card.number": 3,
+            "number": 4,
+            "e": "email",
+        },
+        (),
+    )
+    assert {
+        "card": {"number": "*", "of": "a"},
+        "order": {"card": [{"number": "*"}, [{"email": "*"}]]},
+        "card.number": "*",
+        "number": 4,
+        "e": "email",
+    } == hidden(found)
+
+
+def test_equal_values_have_equal_marks() -> None:
+    """A whole number is equal to itself, however it is written. With another key, the marks are others."""
+    marks = [masks("email").mark(value) for value in (1, 1.0, "1", 1.5, 2)]
+    assert marks[0] == marks[1]
+    assert 4 == len(set(marks))
+    assert marks[0] != masks("email", key=b"other").mark(1)
+    assert masks("email").mark({"a": 1, "b": 2}) == masks("email").mark({"b": 2, "a": 1})
+    assert {"*": True} == hidden(masks("email").mark({"a": 1}))
+    assert "*" == hidden(masks("email").mark([{"a": 1}]))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('{"email": "a", "b": 1}', r'\{"email": "' + VALUE + r'", "b": 1\}'),
+        ("{'email': 'a'}", r'\{"email": "' + VALUE + r'"\}'),
+        ('{"email": 1, "email": 2}', r'\{"email": "' + VALUE + r'"\}'),
+        ('{"x": "{\\"email\\": \\"a\\"}"}', r'\{"x": "\{\\"email\\": \\"' + VALUE + r'\\"\}"\}'),
+        ('{"is": "email"}', re.escape('{"is": "email"}')),
+        ('{"is": "email", "is": "email"}', r'\{"is": "email"\}'),
+        ('{"x": "{\\"is\\": \\"email\\", \\"is\\": 1}"}', r'\{"x": "' + VALUE + r'"\}'),
+        ("email: a b", VALUE),
+        ("an email came", VALUE),
+        (r"\u0065mail: a", VALUE),
+        (r"\x65mail: a", VALUE),
+        ("e\x1b[1mmail", "e\x1b\\[1mmail"),
+        ("\x1b[1memail\x1b[0m of a", TEXT),
+        ("f(email=a)", VALUE.replace("value", "text")),
+        ("email", "email"),
+        ("email:", "email:"),
+        ("an_email came", "an_email came"),
+        ("emails came", "emails came"),
+        ("nothing of it", "nothing of it"),
+    ],
+)
+def test_texts(text: str, shown: str) -> None:
+    """JSON and literals are looked into; other text is replaced as a whole if the key and further words are in it."""
+    assert re.fullmatch(shown, masks("email").text(text, ("x",)))
+
+
+def test_text_of_a_name_stays() -> None:
+    """Without its name, a call would be another one."""
+    assert "email of a" == masks("email").text("email of a", ("tool_name",))
+    assert [True, True, False, False] == [is_name(path) for path in (("a", "id"), ("toolName",), ("name", "a"), ())]
+
+
+def test_the_keys_of_a_mask_may_be_in_the_path_of_a_text() -> None:
+    """The rest of them, or all, are looked for in the text."""
+    found = masks("card.number")
+    assert re.fullmatch(VALUE, found.text("number 12", ("card",)))
+    assert re.fullmatch(VALUE, found.text("the card with number 12", ("x",)))
+    assert "number 12" == found.text("number 12", ("x",))
+
+
+def test_arguments_without_names() -> None:
+    """They may have any name, if their place is one of arguments: all but messages, none and lists are replaced."""
+    items = [1, "a", None, {"role": "user"}, {"k": 1}, [2]]
+    assert ["*", "*", None, {"*": True}, {"*": True}, "*"] == hidden(masks("email").value(items, ("args",)))
+    assert ["*", "*", None, {"role": "user"}, {"*": True}, ["*"]] == hidden(masks("email").value(items, ("input",)))
+    assert items == masks("email").value(items, ("x",))
+    assert items == masks("email", named=True).value(items, ("args",))
+    assert "" == masks("email").text("", ("args",))
+    assert "a b" == masks("email", named=True).text("a b", ("args",))
+    assert re.fullmatch(VALUE, masks("email").text("a b", ("toolInput",)))
+
+
+def test_counts() -> None:
+    """A value that two masks replace counts for the first. What is replaced as a text counts as well."""
+    found = masks("email", "*mail", "phone")
+    found.value({"email": 1, "mail": 2, "phone": 3, "x": {"email": 4, "text": "phone of a"}}, ())
+    assert {"email": 2, "*mail": 1, "phone": 2} == found.counts
+    assert [] == list(found.unmatched())
+
+
+def test_masks_that_match_nothing() -> None:
+    """The reason has the nearest key that was seen, also below a value that is replaced, and in a text."""
+    found = masks("emial", "refund.email", "phone", "card.number")
+    found.value({"phone": [{"customer": '{"email": "a"}'}], "card": 1, "number": 2}, ())
+    assert {
+        "emial": "no run has this key; did you mean 'email'?",
+        "refund.email": "no run has these keys; did you mean 'email'? Leave the tool out",
+        "card.number": "no run has these keys; did you mean 'number'? Leave the tool out",
+    } == dict(found.unmatched())
+
+
+def test_a_key_below_a_replaced_value_is_a_match() -> None:
+    """Another mask is not wrong because a value around its key was replaced."""
+    found = masks("customer", "email")
+    assert {"customer": {"*": True}} == hidden(found.value({"customer": {"list": [{"email": 1}]}}, ()))
+    assert [] == list(found.unmatched())
+
+
+def test_replaced_texts_are_kept_for_recordings() -> None:
+    """Those of 4 to 100 characters, where arguments may have no names."""
+    value = {"a": "four", "b": ["abc", 12345, True, None, 1.25], "c": "x" * 100, "d": "y" * 101}
+    found, named = masks("email"), masks("email", named=True)
+    found.mark(value)
+    named.mark(value)
+    assert {"four", "12345", "1.25", "x" * 100} == set(found.replaced)
+    assert not named.replaced
+    assert ["1", "2.5", "abc"] == sorted(leaves(["abc", {"a": 1}, [2.5, True, None]]))
+
+
+@pytest.mark.parametrize(
+    "mask", ["name", "*", "e", "tool*", "arguments.email", "a[0].b", "items.0", "", "function.name"]
+)
+def test_masks_that_are_refused(mask: str) -> None:
+    """They are no path of keys, or would replace what names and surrounds calls."""
+    with pytest.raises(InputError, match="mask"):
+        masks(mask)
+
+
+def test_a_mask_may_not_replace_what_is_read() -> None:
+    """An attribute that a dialect reads stays readable."""
+    with pytest.raises(InputError, match=r"surrounds calls \(gen_ai\.usage\.tokens\)"):
+        Masks(["usage.tokens"], b"key", ["gen_ai.usage.tokens"])
+    with pytest.raises(InputError, match="surrounds calls"):
+        Masks(["usage"], b"key", ["gen_ai.usage.*"])
+    Masks(["usage.token"], b"key", ["gen_ai.usage.tokens"])
