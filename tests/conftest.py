@@ -31,21 +31,24 @@ def pytest_configure(config: pytest.Config) -> None:
     if HAS_CPU_SECONDS:
         config.pluginmanager.register(cpu_seconds.CpuSeconds(config))
     if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(commands.WarmCommand())
-        fork_workers(config)
+        config.pluginmanager.register(warm := commands.WarmCommand())
+        if fork_workers(config):
+            warm.prepare()  # while this process still begins
     states = tempfile.TemporaryDirectory(prefix="spanscore-states-", ignore_cleanup_errors=True)
     config.add_cleanup(states.cleanup)
     config.pluginmanager.register(OwnStates(Path(states.name)))
 
 
-def fork_workers(config: pytest.Config) -> None:
-    """Let the workers of pytest-xdist be forks of the interpreter that has imported all, as commands are.
+def fork_workers(config: pytest.Config) -> bool:
+    """Let the workers of pytest-xdist be forks of the interpreter that has imported all, and return if there are any.
 
     Not on a system without /proc, nor for coverage, which measures imports too.
     """
-    if forked_worker.STREAMS.exists() and not config.getoption("cov_source", None):
-        workers = config.getoption("tx", None) or ()
-        config.option.tx = [forked_worker.spec() if each == "popen" else each for each in workers]
+    workers = config.getoption("tx", None) or ()
+    if not workers or not forked_worker.STREAMS.exists() or config.getoption("cov_source", None):
+        return False
+    config.option.tx = [forked_worker.spec() if each == "popen" else each for each in workers]
+    return True
 
 
 @pytest.hookimpl(wrapper=True)

@@ -95,7 +95,18 @@ def test_the_table(recording: str, rules: str, capsys: pytest.CaptureFixture[str
 
     assert "refund conversation bad, 2 turns 3 tool calls" in told
     assert "(call 3). Call 3 is call 1 of turn 2." in told
-    assert told.endswith("5 trajectories, 6 tool calls, 3 conversations, 1 failing conversation")
+    assert told.endswith("5 runs, 6 tool calls, 3 conversations, 1 failing conversation")
+
+
+def test_skipped_conversations(recording: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The table counts them as conversations, not as runs."""
+    rules = tmp_path / "schemas.yaml"
+    rules.write_text("conversations: {}\nevaluators: {schema: {type: tool_arguments_schema, over: conversation}}\n")
+    assert 1 == main(["score", recording, "--config", str(rules)])
+    told = " ".join(capsys.readouterr().out.split())
+
+    assert "schema skipped 3 conversations: no tool that was called has a schema (3x)" in told
+    assert "schema checked nothing: skipped all 3 conversations" in told
 
 
 @pytest.mark.parametrize("form", ["junit", "html", "markdown"])

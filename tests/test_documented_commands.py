@@ -263,9 +263,7 @@ def _learns(script: str, directory: Path) -> None:
 def _demonstrates(script: str, directory: Path) -> None:
     status, told, complained = finished(f"cd {ROOT} && {script}", directory)
     assert 0 == status, complained
-    assert "12 trajectories, 38 tool calls, 5 failing trajectories, 1 conversation, 1 failing conversation" in " ".join(
-        told.split()
-    )
+    assert "12 runs, 38 tool calls, 5 failing runs, 1 conversation, 1 failing conversation" in " ".join(told.split())
 
 
 RUNS = (

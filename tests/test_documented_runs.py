@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from cli.recorded_runs import recorded
+from dialects.spans import TRACE_ID, built_in_dialects, span
 from spanscore import config
 from spanscore.cli import main
 from spanscore.config import parts as wiring
-from spanscore.model import Score, Trajectory
+from spanscore.contracts import Dialect
+from spanscore.model import CloseReason, Score, Span, Trace, Trajectory
+from spanscore.trajectories.reader import DialectReader
+from spanscore.trajectories.trajectory import trajectories
+from traces import agent, asked, model, tool
 
 ROOT: Final = Path(__file__).parents[1]
 PAGE: Final = (ROOT / "docs" / "runs-that-span-traces.md").read_text(encoding="utf-8")
@@ -73,3 +79,21 @@ def test_the_same_refund_with_another_note() -> None:
         outcome = entry.resolve(run).evaluate(run)  # type: ignore[union-attr]
         assert isinstance(outcome, Score)
         assert passed is outcome.passed
+
+
+def test_an_instrumentation_of_ones_own_pauses() -> None:
+    """The dialect of the page about plug-ins makes a trace by the GenAI conventions pause."""
+    page = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8").partition("\n## A dialect\n")[2]
+    names: dict[str, Any] = {}
+    exec(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0], names)
+    waiting = span(4, "approval", {"acme.waits": "issue_refund"}, parent=1)
+    spans = (agent(1), tool(2, "lookup_order", parent=1), model(3, asked("issue_refund"), parent=1))
+
+    assert [()] == paused(*spans)
+    assert [("issue_refund",)] == paused(*spans, waiting, dialects=[*built_in_dialects(), names["Acme"]()])
+
+
+def paused(*spans: Span, dialects: Sequence[Dialect] = built_in_dialects()) -> list[tuple[str, ...]]:
+    """Return the tools for which each run of a trace waits at its end."""
+    trace = Trace(trace_id=TRACE_ID, spans=spans, close_reason=CloseReason.ROOT_ENDED)
+    return [run.completeness.paused for run in trajectories(trace, DialectReader(dialects))]

@@ -77,7 +77,7 @@ def test_every_module_can_be_imported() -> None:
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("score runs.jsonl", "2 trajectories, 4 tool calls"),
+        ("score runs.jsonl", "2 runs, 4 tool calls"),
         ("explain runs.jsonl", "call 1: look_up("),
         ("learn runs.jsonl -o learned.yaml", "learned.yaml"),
         ("golden runs.jsonl -o golden.jsonl", "golden.jsonl"),
@@ -136,7 +136,7 @@ def test_demo() -> None:
     """An agent, a receiver and its pages."""
     ended = run("demo")
 
-    assert "12 trajectories, 38 tool calls" in ended.stdout, ended
+    assert "12 runs, 38 tool calls" in ended.stdout, ended
 
 
 @pytest.mark.processes

@@ -46,14 +46,19 @@ while True:
             with states.pop(child) as state:
                 print(os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, file=state)
     if asking in ready:
-        path = asking.readline().strip()
-        if not path:
+        line = asking.readline()
+        if not line:
             sys.exit()
         if imports:
+            gc.disable()  # nearly all of it stays
             exec(imports)
+            gc.enable()
             gc.collect()
             gc.freeze()
             imports = ""
+        path = line.strip()
+        if not path:
+            continue
         with open(path) as file:
             asked = json.load(file)
         state = open(asked["state"], "w", buffering=1)
@@ -254,6 +259,10 @@ class WarmInterpreter(Forks):
             start_new_session=True,
         )
         self._asking = self.pipe.open("wb", buffering=0)  # while it is open, the interpreter waits for requests
+
+    def prepare(self) -> None:
+        """Have it import now; else it does when it is first asked."""
+        self._asking.write(b"\n")
 
     def close(self) -> None:
         """End the interpreter, and all that its programs have left running."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+import tracemalloc
 import urllib.request
 from collections.abc import Iterator
 from typing import Any
@@ -271,14 +272,19 @@ def test_a_flood_of_traces() -> None:
 
 
 def test_more_closed_ids_than_are_remembered() -> None:
-    """A million ids take 16 MiB, however many are added; and of 100,000 remembered the latest 100,000 are known."""
-    with costs_at_most(cpu_s=1, mib=18):
-        table(remember_traces=1_000_000)
-    ids = RememberedIds(100_000)
-    with costs_at_most(cpu_s=6, mib=2):
-        for number in range(250_000):
+    """Of 20,000 remembered ids the latest 20,000 are known. They take 18 bytes each, however many are added."""
+    tracemalloc.start()  # counts exactly; the process has a MiB more or less, by what else it did before
+    try:
+        ids = RememberedIds(20_000)
+        empty, _ = tracemalloc.get_traced_memory()
+        for number in range(50_000):
             ids.add(number.to_bytes(16, "big"))
-    assert all(number.to_bytes(16, "big") in ids for number in range(150_000, 250_000, 50))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert empty <= 20_000
+    assert peak <= 18 * 20_000
+    assert all(number.to_bytes(16, "big") in ids for number in range(30_000, 50_000, 10))
 
 
 def test_ids_made_to_collide() -> None:

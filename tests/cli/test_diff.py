@@ -162,8 +162,10 @@ def test_what_was_not_compared_is_told(tmp_path: Path, config: Path) -> None:
 
     assert (0, "") == (ended.returncode, ended.stderr)
     assert "the same: nothing that was scored differs by more than the margin; 3 of 7 runs not compared" in ended.stdout
-    assert "3 cases only of the new version: c4, c5, c6" in ended.stdout
-    assert "left out, as they are of no case of both: 0 runs of the base, 3 of the new version" in ended.stdout
+    assert "3 cases only in the new version: c4, c5, c6" in ended.stdout
+    assert (
+        "left out, because their case is not in both versions: 0 runs of the base, 3 of the new version" in ended.stdout
+    )
     told = json.loads(spanscore("diff", base, new, "--config", config, "--format", "json").stdout)
     assert {"base": 0, "new": 3} == told["left_out"]
     config.write_text(CONFIG.replace("tool_policy,", "tool_policy, match: {gen_ai.agent.name: refnd},"))

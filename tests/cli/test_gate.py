@@ -89,9 +89,7 @@ def test_traces_of_others_are_no_pass(tmp_path: Path, capsys: pytest.CaptureFixt
     assert 1 == main(["score", recording])
     told = " ".join(capsys.readouterr().out.split())
     reason = "no span of a known instrumentation; scopes seen: 'opentelemetry.instrumentation.asgi'"
-    assert (
-        f"health skipped 200 trajectories: {reason} (200x) health checked nothing: skipped all 200 trajectories" in told
-    )
+    assert f"health skipped 200 runs: {reason} (200x) health checked nothing: skipped all 200 runs" in told
     assert "health tool_call_trajectory 0 0 200 0 -" in told
 
 
@@ -105,7 +103,7 @@ def test_traces_of_others_beside_an_agents(tmp_path: Path, capsys: pytest.Captur
     config.write_text("evaluators: {some: {type: tool_call_count, tool_calls_count: {no_tool: 0}}}")
 
     assert 0 == main(["score", str(recording), "--config", str(config)])
-    assert "some skipped 2 trajectories: no span of a known instrumentation" in capsys.readouterr().out
+    assert "some skipped 2 runs: no span of a known instrumentation" in capsys.readouterr().out
 
 
 def silent_run(path: Path) -> str:
@@ -142,7 +140,7 @@ def test_runs_that_do_not_say_what_tools_did_are_no_pass(tmp_path: Path, capsys:
         told[form] = " ".join(capsys.readouterr().out.split())
     why = "no span or log of it says what tools did, though its model asked for some"
 
-    assert "health checked nothing: skipped the only trajectory" in told["table"]
+    assert "health checked nothing: skipped the only run" in told["table"]
     assert [True] * 3 == [why in each for each in told.values()]
     report = json.loads(told["json"])
     assert ("none", "skipped") == (report["verdict"], report["outcomes"]["health"]["outcome"])
@@ -161,7 +159,7 @@ def test_a_dialect_that_raises_fails_the_gate(tmp_path: Path) -> None:
 
     assert (1, True) == (told.returncode, "dialect 'Broken' failed on " in told.stderr)
     assert "ZeroDivisionError" in told.stderr
-    assert "health skipped 6 trajectories: dialect 'Broken' failed (ZeroDivisionError, " in told.stdout
+    assert "health skipped 6 runs: dialect 'Broken' failed (ZeroDivisionError, " in told.stdout
 
 
 BROKEN = '''
@@ -280,7 +278,7 @@ def test_the_table_says_that_not_all_was_read(tmp_path: Path, capsys: pytest.Cap
     broken.write_bytes(gzip.decompress(Path(RECORDING).read_bytes()) + b"{\n")
 
     assert 1 == main(["score", str(broken)])
-    assert capsys.readouterr().out.rstrip().endswith("4 failing trajectories, 1 problem")
+    assert capsys.readouterr().out.rstrip().endswith("4 failing runs, 1 problem")
 
 
 def test_agents_without_a_tool_call_are_remarked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -322,7 +320,7 @@ def test_a_run_that_waits_is_not_remarked(tmp_path: Path, capsys: pytest.Capture
     assert ([], [{"name": "refund", "state": "waits"}], ["refund"]) == tuple(
         json.loads(told.out)[key] for key in ("tool_calls", "withheld_calls", "paused")
     )
-    assert "health checked nothing: skipped the only trajectory" in told.err
+    assert "health checked nothing: skipped the only run" in told.err
     assert "no tool call was found" not in told.err
 
 

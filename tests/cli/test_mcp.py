@@ -102,7 +102,7 @@ def test_a_client_calls_every_tool(source: Callable[..., Any], tmp_path: Path, r
             assert "no run has a trace id that begins with ffff" in await refusal("run", trace_id="ffff")
             assert "limit: must be a whole number from 1 to 50, not 500" == await refusal("runs", limit=500)
             assert "there is no argument 'agnet'; did you mean 'agent'?" == await refusal("runs", agnet="refund")
-            assert "agent: 'refnd' matches no run; there is refund" in await refusal("reasons", agent="refnd")
+            assert "agent: 'refnd' matches no run; runs have refund" in await refusal("reasons", agent="refnd")
 
     with source(tmp_path, recording, config) as arguments:
         run_async(ask, *arguments)

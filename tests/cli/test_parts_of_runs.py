@@ -29,8 +29,8 @@ def test_no_part_fails_a_rule_that_the_run_keeps(tmp_path: Path) -> None:
 
     assert 0 == ended.returncode
     assert 6 == told.count("(pauses for issue_refund)")
-    assert "order, no_mail skipped 6 trajectories: the run pauses for issue_refund (6x)" in told
-    assert "count skipped 8 trajectories: the run pauses for issue_refund (6x); issue_refund was refused (2x)" in told
+    assert "order, no_mail skipped 6 runs: the run pauses for issue_refund (6x)" in told
+    assert "count skipped 8 runs: the run pauses for issue_refund (6x); issue_refund was refused (2x)" in told
     assert 1 == told.count("(continues after a pause; lookup_order uncertain)")
     assert 5 == told.count("tool calls continues after a pause") + told.count("tool call continues after a pause")
 

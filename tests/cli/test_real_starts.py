@@ -19,9 +19,9 @@ RUNS = (("one", "look_up", "pay"), ("two", "look_up", "pay"))
 
 pytestmark = pytest.mark.processes
 ANSWERS: dict[str, tuple[str, int, str]] = {
-    "demo": ("", 0, "12 trajectories, 38 tool calls, 5 failing trajectories, 1 conversation, 1 failing"),
+    "demo": ("", 0, "12 runs, 38 tool calls, 5 failing runs, 1 conversation, 1 failing"),
     "record": (f"-o new.jsonl -- {sys.executable} -c pass", 1, "export OTLP?"),
-    "score": ("runs.jsonl", 0, "2 trajectories, 4 tool calls"),
+    "score": ("runs.jsonl", 0, "2 runs, 4 tool calls"),
     "fetch": (f"http://localhost:1 {'1' * 32} -o new.jsonl", 2, "http://localhost:1"),
     "golden": ("runs.jsonl -o golden.jsonl", 0, "golden.jsonl"),
     "learn": ("runs.jsonl -o learned.yaml", 0, "learned.yaml"),

@@ -76,7 +76,7 @@ def test_the_demo_agent(tmp_path: Path) -> None:
         f"Recording to {path}. Until the end, spans and logs are written to {path}.part.",
         f"{path}: 8 traces with 27 tool calls",
     ]
-    assert "8 trajectories, 27 tool calls" in spanscore("score", path).stdout
+    assert "8 runs, 27 tool calls" in spanscore("score", path).stdout
 
 
 def test_logs_and_the_status(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_masked_values_are_not_written(tmp_path: Path) -> None:
     assert "jane" not in path.read_text("utf-8")
     assert "R-1" in path.read_text("utf-8")
     scored = spanscore("score", path, "--config", config, "--format", "json")
-    assert scored.stderr == "sent checked nothing: skipped the only trajectory\n"
+    assert scored.stderr == "sent checked nothing: skipped the only run\n"
     (line,) = map(json.loads, scored.stdout.splitlines())
     assert "were masked, or not recorded" in line["outcomes"]["sent"]["reason"]
     assert "score" == line["outcomes"]["called"]["outcome"]

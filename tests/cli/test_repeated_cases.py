@@ -26,7 +26,7 @@ def test_three_lucky_runs_are_not_enough(tmp_path: Path, capsys: pytest.CaptureF
     command = arguments(tmp_path, *[("a", "lookup")] * 3)
 
     assert [0, 1] == [main([*command, "--min-pass-rate", bound]) for bound in ("0.4", "0.9")]
-    why = "case a 3 of 3 runs passed, 95 % interval 0.439 to 1.000: its lower end is below 0.9"
+    why = "case a: 3 of 3 runs passed, 95 % interval 0.439 to 1.000: its lower end is below 0.9"
     assert why in capsys.readouterr().out.splitlines()
 
 
@@ -51,7 +51,7 @@ def test_what_was_not_measured_is_no_pass(tmp_path: Path, capsys: pytest.Capture
     command = arguments(tmp_path, ("a", "lookup"), config=CONFIG.replace("1}}", "1}, informational: true}"))
 
     assert [0, 1] == [main([*command, *more]) for more in ([], ["--min-pass-rate", "0"])]
-    assert "case a has no verdict, which is no pass" in capsys.readouterr().out.splitlines()
+    assert "case a: no run has a verdict, which is no pass" in capsys.readouterr().out.splitlines()
 
 
 @pytest.mark.parametrize(("bound", "failures"), [("0.2", 0), ("0.9", 2)])

@@ -106,11 +106,11 @@ def test_unknown_values_are_named_with_those_that_there_are(tmp_path: Path, conf
     """A value that no run has is a mistake of the caller; runs of a known agent may have no reason."""
     tools = tools_of(record(tmp_path / "runs.jsonl", GOOD, LATE), config)
     for ask in (tools.reasons, lambda agent: tools.runs(agent=agent)):
-        with pytest.raises(InputError, match=r"^agent: 'refnd' matches no run; there is refund$"):
+        with pytest.raises(InputError, match=r"^agent: 'refnd' matches no run; runs have refund$"):
             ask("refnd")
     reasons = [row["reason"] for row in rows(tools.reasons())]
     with pytest.raises(
-        InputError, match=r"^reason: 'order: refund' matches no run; there is order: .*; the nearest is"
+        InputError, match=r"^reason: 'order: refund' matches no run; runs have order: .*; the nearest is"
     ):
         tools.runs(reason="order: refund", agent="refund")
     assert 2 == len(reasons)
@@ -128,7 +128,7 @@ def test_unknown_values_are_named_with_those_that_there_are(tmp_path: Path, conf
         ("runs", {"limit": True}, "limit: must be a whole number from 1 to 50, not True"),
         ("runs", {"limit": None}, "limit: must be a whole number from 1 to 50, not None"),
         ("runs", {"agent": 5}, "agent: must be a text, not 5"),
-        ("runs", {"evaluator": "order"}, "there is no argument 'evaluator'; there is reason, agent, limit"),
+        ("runs", {"evaluator": "order"}, "there is no argument 'evaluator'; allowed: reason, agent, limit"),
         ("reasons", {"agnet": "x"}, "there is no argument 'agnet'; did you mean 'agent'?"),
         ("run", {}, "trace_id: must be given"),
         ("run", {"trace_id": None}, "trace_id: must be a text, not None"),

@@ -52,7 +52,7 @@ def test_the_table_shows_where_a_trajectory_parted(config: str, capsys: pytest.C
     assert ["check_policy", "←", "missing"] in lines
     assert ["search_flights", "search_flights"] in lines
     assert ["trip_order", "tool_call_order", "0", "6", "0", "0", "0.278"] in lines
-    assert ["6", "trajectories,", "16", "tool", "calls,", "6", "failing", "trajectories"] == lines[-1]
+    assert ["6", "runs,", "16", "tool", "calls,", "6", "failing", "runs"] == lines[-1]
 
 
 def test_json_has_one_line_for_each_trajectory(config: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -196,7 +196,7 @@ def test_counts_name_their_unit(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert 1 == main(["score", recorded(tmp_path / "runs.jsonl", *runs), "--config", str(config)])
     lines = capsys.readouterr().out.splitlines()
 
-    assert "... and 3 more trajectories, 2 failing, 1 passing; --format json has all" in lines
-    assert "schema skipped 43 trajectories: no tool that was called has a schema (43x)" in lines
-    assert "schema checked nothing: skipped all 43 trajectories" in lines
-    assert "43 trajectories, 43 tool calls, 22 failing trajectories" == lines[-1]
+    assert "... and 3 more runs, 2 failing, 1 passing; --format json has all" in lines
+    assert "schema skipped 43 runs: no tool that was called has a schema (43x)" in lines
+    assert "schema checked nothing: skipped all 43 runs" in lines
+    assert "43 runs, 43 tool calls, 22 failing runs" == lines[-1]

@@ -192,16 +192,16 @@ def test_a_filter_decides_what_is_checked(capsys: pytest.CaptureFixture[str]) ->
             ["--agent", "travl"],
             [
                 (
-                    "--agent travl: matches no run; there is orchestrator, travel_agent, triage_agent; "
+                    "--agent travl: matches no run; runs have orchestrator, travel_agent, triage_agent; "
                     "the nearest is travel_agent"
                 )
             ],
         ),
-        (["--case", "sess-4"], ["--case sess-4: matches no run; there is sess-42"]),
+        (["--case", "sess-4"], ["--case sess-4: matches no run; runs have sess-42"]),
         (["--key", "my.key", "--case", "x"], ["--case x: matches no run; none has my.key"]),
         (
             ["--agent", "orchestrator", "--agent", "nobody", "--case", "sess-42"],
-            ["--agent nobody: matches no run; there is orchestrator, travel_agent, triage_agent"],
+            ["--agent nobody: matches no run; runs have orchestrator, travel_agent, triage_agent"],
         ),
         (["--key", "sesion.id"], ["--key sesion.id: no run has 'sesion.id'; did you mean 'session.id'?"]),
         (["--agent", "orchestrator", "--case", "sess-42"], ["no run fulfils --agent and --case at once"]),
@@ -226,7 +226,7 @@ def test_of_many_traces_the_nearest_are_told(capsys: pytest.CaptureFixture[str])
     """Five, and how many there are besides."""
     assert 1 == main(["score", RECORDING, "--trace", "68e936d5"])
     line = capsys.readouterr().err
-    assert line.startswith("--trace 68e936d5: matches no run; there is ")
+    assert line.startswith("--trace 68e936d5: matches no run; runs have ")
     assert line.endswith(f" and 1 more; the nearest is {FIRST}\n")
 
 

@@ -46,7 +46,7 @@ def test_the_table_is_before_the_runs(tmp_path: Path, config: Path) -> None:
     ] == [" ".join(line.split()) for line in table.splitlines()]
     assert "  order: refund" in table.splitlines()[1]
     assert after.startswith("\N{CHECK MARK} ")
-    assert "4 trajectories, 9 tool calls, 3 failing trajectories" == after.splitlines()[-1]
+    assert "4 runs, 9 tool calls, 3 failing runs" == after.splitlines()[-1]
 
     narrow = spanscore("score", file, "--config", config, COLUMNS="80").stdout
     assert f"{2:032x}"[:8] + "\n" in narrow.split("\n\n")[0].replace(" ", "") + "\n"

@@ -15,10 +15,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from emitters.sending.test_http import answering
-from otlp_capture import FORBIDDEN, INVALID, UNAVAILABLE, Capture, capturing, partial_success
+from otlp_capture import FORBIDDEN, INVALID, UNAVAILABLE, Capture, Reply, capturing, partial_success
 from receivers.otlp_requests import CORPUS, corpus_lines, from_json, request_of, simple_span, to_json
-from spanscore.cli import main
-from spanscore.emitters.sending.client import Protocol
+from spanscore.cli import main, send
+from spanscore.emitters.sending.client import Protocol, Retries
 
 RECORDING = str(CORPUS / "strands.jsonl.gz")
 
@@ -75,7 +75,8 @@ def test_a_refused_request_fails_and_the_rest_is_sent(
         "request 1: 1 span refused (http_400): bad span",
         "request 2: 1 span refused (partial success): too old",
     ] == told.err.splitlines()
-    assert told.out.startswith("sent 1 span in 3 requests, 2 spans refused to ")
+    assert told.out.startswith("sent 1 span in 3 requests to ")
+    assert told.out.endswith(" s; 2 spans not taken\n")
     assert [2, 3] == [span.trace_id[-1] for span in receiver.spans()]
 
 
@@ -86,6 +87,22 @@ def test_who_is_not_let_in_stops(receiver: Capture, capsys: pytest.CaptureFixtur
     assert 1 == main(["send", RECORDING, "--endpoint", receiver.endpoint])
     assert "refused (http_403): not you" in capsys.readouterr().err
     assert 1 == len(receiver.seen)
+
+
+def test_a_port_without_otlp(receiver: Capture, capsys: pytest.CaptureFixture[str]) -> None:
+    """A refusal without a message asks for the port."""
+    receiver.replies += [Reply(http=405)]
+
+    assert 1 == main(["send", RECORDING, "--endpoint", receiver.endpoint])
+    assert "refused (http_405): is this the port of an OTLP receiver over HTTP?\n" in capsys.readouterr().err
+
+
+def test_a_receiver_that_is_away(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """If there is nobody, nothing was refused: it was not sent."""
+    monkeypatch.setattr(send, "_RETRIES", Retries(max_s=0.01, max_elapsed_s=0.0))
+
+    assert 1 == main(["send", RECORDING, "--endpoint", "http://localhost:1"])
+    assert "not sent (retries_exhausted): unreachable\n" in capsys.readouterr().err
 
 
 def test_a_receiver_that_is_busy_is_waited_for(receiver: Capture, capsys: pytest.CaptureFixture[str]) -> None:

@@ -94,18 +94,18 @@ def test_the_log_stands_above_the_table(tmp_path: Path, *, is_elsewhere: bool) -
     watched = Watched(terminal, log)
     try:
         url = watched.wait_for(r"TRACES_ENDPOINT=(\S+?)[\s\x1b]")[1]
-        watched.wait_for("trajectories scored")
+        watched.wait_for("runs scored")
         refused = urllib.request.Request(url, b"{", {"Content-Type": "application/json"})
         with pytest.raises(urllib.error.HTTPError):
             urllib.request.urlopen(refused, timeout=DEADLINE_S)
-        watched.wait_for("(?s)requests refused.*" if is_elsewhere else "(?s)requests refused(.*trajectories scored){2}")
+        watched.wait_for("(?s)requests refused.*" if is_elsewhere else "(?s)requests refused(.*runs scored){2}")
         program.send_signal(signal.SIGINT)
         watched.read_to_the_end(program)
     finally:
         program.close()
         os.close(terminal)
     seen = screen(watched.text)
-    assert 1 == sum("trajectories scored" in line for line in seen), seen
+    assert 1 == sum("runs scored" in line for line in seen), seen
     told = log.read_text().splitlines() if is_elsewhere else seen
     assert 1 == sum("requests refused (malformed)" in line for line in told), told
     assert is_elsewhere != any("requests refused" in line for line in seen)

@@ -208,7 +208,7 @@ def test_results_go_to_standard_output(
     table = pa.ipc.open_stream(told.out).read_all()
 
     assert (RESULTS, {"March"}) == (table.schema, set(table["config"].to_pylist()))
-    assert b"6 trajectories" in told.err
+    assert b"6 runs" in told.err
 
 
 def test_a_label_needs_results(capsys: pytest.CaptureFixture[str]) -> None:

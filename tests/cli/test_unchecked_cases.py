@@ -38,7 +38,7 @@ def test_each_fact_is_told_once(arguments: list[str], capsys: pytest.CaptureFixt
 
     assert [1, 1] == [lines.count(fact) for fact in (NO_ROW, NO_RUN)]
     assert f"order, tools did not check a case: {NO_ROW}" in lines
-    assert told.endswith("\n2 trajectories, 2 tool calls, 2 cases not checked\n")
+    assert told.endswith("\n2 runs, 2 tool calls, 2 cases not checked\n")
 
 
 def test_standard_error_has_them_where_standard_output_is_for_programs(
@@ -81,4 +81,4 @@ def test_other_reasons_to_skip_are_still_told(
     Path(arguments[1]).write_text(text)
 
     assert 1 == main(arguments)
-    assert "order, tools skipped 1 trajectory: no span of a known instrumentation" in capsys.readouterr().out
+    assert "order, tools skipped 1 run: no span of a known instrumentation" in capsys.readouterr().out

@@ -105,4 +105,4 @@ def test_a_named_pipe_is_left_by_its_reader(tmp_path: Path) -> None:
         (tmp_path / "pipe").open("rb").close()
 
         assert 1 == ended.wait()
-    assert output.read_text().endswith(" 4 failing trajectories\n")
+    assert output.read_text().endswith(" 4 failing runs\n")

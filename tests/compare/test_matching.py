@@ -203,9 +203,9 @@ class TestJsonEquality:
         assert not json_equal(nested(depth, {"a": [None, inf, 1.0]}), nested(depth, {"a": [inf, None, 1]}))
 
     def test_long_values(self) -> None:
-        """The key of a million lists is made within 0.4 s."""
+        """The key of a million lists is made within a second; one of nested tuples took twice as long."""
         value = {"a": [[1]] * 1_000_000}
-        with costs_at_most(cpu_s=0.4):
+        with costs_at_most(cpu_s=1):
             assert json_equal(value, value)
 
     def test_tuples_are_lists(self) -> None:

@@ -52,7 +52,7 @@ def test_serve_needs_somewhere_to_send_spans(read: Read, exporters: str) -> None
     config = read(f"{exporters}keep: {{mode: observe}}")
     with pytest.raises(
         ConfigError,
-        match=r"c\.yaml:\d+:1 keep: needs exporters.otlp with 'traces' among its signals.*only serve needs it$",
+        match=r"c\.yaml:\d+:1 keep: `spanscore serve` needs exporters.otlp with 'traces' among its signals: kept spans",
     ):
         config.for_serve()
     assert config.for_process().keep is not None
@@ -68,8 +68,9 @@ def test_serve_needs_somewhere_to_send_spans(read: Read, exporters: str) -> None
         ("{default: -0.5}", "keep.default: must be at least 0.0001%"),
         ("{rules: [{name: a}], default: 0.00001%}", "keep.default: must be at least 0.0001%"),
         ("{rules: [{name: a, keep: 0%}]}", "keep.rules[0].keep: must be at least 0.0001%: a rule cannot drop"),
-        ("{default: 101%}", "keep.default: must be at most 1, not '101%'"),
-        ("{default: 1.5}", "keep.default: must be at most 1, not 1.5"),
+        ("{default: 101%}", "keep.default: must be at most 100%, not 101%"),
+        ("{default: 1.5}", "keep.default: must be at most 100%, not 150%"),
+        ("{rules: [{name: a, keep: 10}]}", "keep.rules[0].keep: must be at most 100%, not 1000%; did you mean 10%?"),
         ("{default: true}", "'all', or a share"),
         ("{rules: [{keep: all}]}", "name"),
         ("{rules: [{name: default}]}", "names of their own, and not 'default'"),

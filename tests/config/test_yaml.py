@@ -90,6 +90,10 @@ def test_all_errors_in_the_order_of_the_file(problems: Problems) -> None:
             "a: [1",
             "c.yaml:1:6: not valid YAML: while parsing a flow sequence, expected ',' or ']', but got '<stream end>'",
         ),
+        (
+            "traces:\n  unit: trace\n num_traces: 3",
+            "c.yaml:3:2: not valid YAML: this line does not fit the mapping or list above it; check its indentation",
+        ),
         ("traces:\n\tunit: trace", "c.yaml:2:1: not valid YAML: a tab cannot indent or start a value; use spaces"),
         ("traces: {}\n---\ntraces: {}", "c.yaml:2:1: only one YAML document is allowed in a file"),
         ("traces: {} \0", "c.yaml:1:12: not valid YAML: the character U+0000 is not allowed"),

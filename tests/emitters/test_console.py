@@ -16,7 +16,7 @@ from deadline import DEADLINE_S
 from emitters.reports import BROKEN, NOT_PASSED, PASSED, SKIPPED, TRACE_ID, report, trajectory
 from spanscore.contracts import Host, SendsInBackground
 from spanscore.emitters.console import Console, ConsoleExporter
-from spanscore.model import CloseReason, Completeness, Report, Score
+from spanscore.model import CloseReason, Completeness, ConversationOutline, FinishReason, Report, Score
 
 NOON = 1_700_000_000.0
 
@@ -176,14 +176,16 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Screen]:
 
 
 def test_table_on_a_terminal(screen: Screen) -> None:
-    """On a terminal stands a table of what each evaluator found, and below it the last trajectories that failed."""
+    """On a terminal, a table counts runs and outcomes; the last failing runs are below it. A conversation is no run."""
     console = Console.on(screen.terminal, clock=lambda: NOON)
     console.emit(report(PASSED, SKIPPED))
     console.emit(report(NOT_PASSED, BROKEN))
+    finished = ConversationOutline(turns=(), finished=FinishReason.IDLE)
+    console.emit(replace(report(about=trajectory()), conversation=finished))
     assert console.flush(0)
     assert console.close(DEADLINE_S)
 
-    last = screen.text().rpartition("trajectories scored")
+    last = screen.text().rpartition("runs scored")
     rows = [line.split() for line in last[2].splitlines() if line.strip()]
     assert last[0].endswith("2 ")
     assert ["evaluator", "type", "passed", "failed", "skipped", "errors", "mean"] == rows[0]

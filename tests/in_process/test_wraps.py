@@ -19,6 +19,7 @@ from commands import python
 from deadline import DEADLINE_S
 from receivers.otlp_requests import OF_AN_AGENT
 from scoring.isolation.hostile import Sudden
+from serving import eventually
 from spanscore import config
 from spanscore.in_process.processor import ScoringSpanProcessor
 
@@ -144,8 +145,12 @@ def test_roots_of_one_trace_that_end_at_a_time(late: str) -> None:
     assert Counter(ids([span for each in spans for span in each])) == Counter(ids(behind.ended))
 
 
-def test_a_shutdown_in_the_middle_passes_on_every_root(tmp_path: Path) -> None:
-    """Those that come while it shuts down too, and those afterwards without scores."""
+@pytest.mark.parametrize("timeout_s", [DEADLINE_S, 0.01], ids=["in time", "out of time"])
+def test_a_shutdown_in_the_middle_passes_on_every_root(timeout_s: float) -> None:
+    """Those that come while it shuts down too, and those afterwards without scores.
+
+    When its time is over, it returns, and the rest is passed on after that.
+    """
     behind = Behind()
     processor = wrapping(behind)
     spans = [root(number, 1) for number in range(1, 2_001)]
@@ -159,11 +164,12 @@ def test_a_shutdown_in_the_middle_passes_on_every_root(tmp_path: Path) -> None:
 
     def shut_down() -> None:
         assert halfway.wait(DEADLINE_S)
-        processor.shutdown()
+        processor.shutdown(timeout_s * 1000)
 
     with switching_often():
         in_threads(end, shut_down)
 
+    eventually(lambda: (len(behind.ended), behind.ends) >= (len(spans), 1) or timeout_s == DEADLINE_S)
     assert Counter(ids(spans)) == Counter(ids(behind.ended))
     assert 1 == behind.ends
 

@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from integration.frameworks import FRAMEWORKS, Framework
+from integration.frameworks import FRAMEWORKS, Framework, need_environment
 from integration.receiver import Receiver, receiving
 
 
@@ -17,4 +17,5 @@ def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
 def framework(request: pytest.FixtureRequest) -> Framework:
     """Give each framework in turn."""
     found: Framework = request.param
+    need_environment(found.environment_name)
     return found

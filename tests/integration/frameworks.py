@@ -9,11 +9,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from integration.evaluation import EVALUATORS
 from integration.processes import Lines, Pipe, Program
 
 HERE = Path(__file__).parent
 ENVIRONMENTS = HERE.parents[1] / ".venv-integration"
+
+
+def need_environment(name: str) -> None:
+    """Skip the test if the environment of a framework was not made."""
+    if not (ENVIRONMENTS / name / "spanscore-setup").exists():
+        pytest.skip(f"needs the environment .venv-integration/{name}: scripts/integration makes it")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

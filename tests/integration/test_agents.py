@@ -7,7 +7,7 @@ import pytest
 
 from integration.agents import refunds
 from integration.evaluation import essence, expected, in_order
-from integration.frameworks import FRAMEWORKS, Framework, running
+from integration.frameworks import FRAMEWORKS, Framework, need_environment, running
 from integration.receiver import Receiver
 
 COUNT = len(refunds.RUNS)
@@ -56,6 +56,7 @@ def test_the_same_runs_give_the_same_reports_through_both_doors(
 @pytest.mark.parametrize("framework", [found for found in FRAMEWORKS if found.hiding], ids=lambda found: found.name)
 def test_hidden_arguments_are_not_held_against_an_agent(framework: Framework, tmp_path: Path) -> None:
     """What needs them is skipped and says so; all else has the score that it has with them."""
+    need_environment(framework.environment_name)
     with running(framework, "processor", tmp_path, framework.hiding) as agent:
         agent.end()
         reports = in_order(agent.reports.to_the_end())

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from integration.frameworks import ENVIRONMENTS
+from integration.frameworks import ENVIRONMENTS, need_environment
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -83,6 +83,10 @@ def test_an_example_prints_what_the_page_shows(name: str) -> None:
     program = NEEDED.get(name)
     if program is not None and shutil.which(program) is None:
         pytest.skip(f"examples/{name} needs {program}")
+    if program is None:
+        need_environment(name)
+    elif not ENVIRONMENTS.is_dir():
+        pytest.skip(f"installs a framework into examples/{name}: scripts/integration runs it")
 
     status, said = ran(name)
     assert 1 == status, said

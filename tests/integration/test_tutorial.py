@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 from deadline import DEADLINE_S
-from integration.frameworks import FRAMEWORKS
+from integration.frameworks import FRAMEWORKS, need_environment
 
 TEXT = (Path(__file__).parents[2] / "docs" / "tutorial.md").read_text(encoding="utf-8")
 PARTS = re.findall(r"^```(sh|py)\n(.*?)^```|((?:^ {4}[^\n]*\n|^\n(?= {4}))+)", TEXT, re.DOTALL | re.MULTILINE)
@@ -34,6 +34,7 @@ def ran(command: str, directory: Path) -> tuple[int, str]:
 
 def test_every_step_says_what_the_page_says(tmp_path: Path) -> None:
     """The lines that stand behind a command are in what it wrote, or in the file that they are of, in that order."""
+    need_environment(PYDANTIC_AI.environment_name)
     said = ""
     for language, text, shown in PARTS:
         if language == "py":

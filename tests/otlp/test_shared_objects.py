@@ -12,9 +12,10 @@ from receivers.otlp_requests import request_of, simple_span, texts, to_json
 from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
 from spanscore.model import SharedAttributes
-from spanscore.otlp.findings import Decoded
+from spanscore.otlp.findings import Caveat, Decoded, Findings
 from spanscore.otlp.from_json import decode_json
 from spanscore.otlp.from_protobuf import decode_protobuf, decoding_any
+from spanscore.otlp.protobuf_values import read_resource
 from spanscore.otlp.resources import shared
 from spanscore.otlp.slices import at_once
 
@@ -54,6 +55,27 @@ def test_what_is_written_otherwise_stays_so(decode: Callable[[ExportTraceService
     values = [AnyValue(int_value=1), AnyValue(double_value=1.0), AnyValue(bool_value=True), AnyValue(string_value="1")]
     read = [decode(sent(1, KeyValue(key="a", value=value))).spans[0].resource["a"] for value in values]
     assert [(type(each), each) for each in read] == [(int, 1), (float, 1.0), (bool, True), (str, "1")]
+
+
+def test_a_resource_that_comes_again_is_judged_again() -> None:
+    """What is odd in it is counted for each request."""
+    request = sent(1)
+    request.resource_spans[0].resource.attributes.add(key="k").value.MergeFromString(
+        b"\x40\x03"
+    )  # string_value_strindex
+    is_known = "string_value_strindex" in AnyValue.DESCRIPTOR.fields_by_name  # else it is an unknown field
+    decoded = [DECODERS["protobuf, any"](request) for _ in range(3)]
+    assert [each.caveats for each in decoded] == [{Caveat.PROFILING_FIELD: 1} if is_known else {}] * 3
+
+
+def test_values_of_a_resource_that_comes_again_count_again() -> None:
+    """A request has so many values, wherever they are."""
+    body = sent(1, *texts({"service.name": "shop", "k8s.pod.name": "shop-1"})).SerializeToString()
+    found = Findings()
+    for count in (1, 2):
+        (resource,) = ExportTraceServiceRequest.FromString(body).resource_spans
+        read_resource(resource.resource, found)
+        assert found.values == count * len(resource.resource.attributes)
 
 
 def test_large_ones_are_not_kept() -> None:

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deadline import DEADLINE_S
-from receivers.otlp_requests import REQUESTS, request_of, simple_span, to_json
+from receivers.otlp_requests import REQUESTS, request_of, simple_span, texts, to_json
 from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.from_json import decode_json, decoding_json
-from spanscore.otlp.from_protobuf import decode_protobuf, decoding_protobuf
+from spanscore.otlp.from_protobuf import decode_protobuf, decoding_any, decoding_protobuf
 from spanscore.otlp.slices import Steps, at_once, in_slices, in_thread
 from spanscore.receivers.intake.behind import Behind
 from spanscore.receivers.intake.intake import Intake
@@ -34,6 +34,16 @@ def test_slices_do_not_change_the_result(request: Any, slice_s: float) -> None:
     sliced = asyncio.run(scenario())
     assert whole == sliced
     assert [each.sizes for each in whole] == [each.sizes for each in sliced]
+
+
+def test_a_span_with_many_values_ends_its_step() -> None:
+    """Small spans share a step: the switch between two steps takes longer than one of them."""
+    spans = [simple_span(1, number) for number in range(1, 65)]
+    few = sum(1 for _ in decoding_any(request_of(*spans).SerializeToString()))
+    for each in spans:
+        each.attributes.extend(texts({f"key.{number}": "x" for number in range(1_000)}))
+    many = sum(1 for _ in decoding_any(request_of(*spans).SerializeToString()))
+    assert few < len(spans) <= many
 
 
 def steps(number: int, done: list[int]) -> Steps[int]:

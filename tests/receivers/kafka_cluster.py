@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import socket
 import struct
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, Message, Producer, TopicPartition, cimpl
 
 from deadline import DEADLINE_S
 
@@ -94,11 +95,33 @@ class Cluster:
 @contextmanager
 def cluster() -> Iterator[Cluster]:
     """Run a cluster of three brokers."""
-    settings = {"test.mock.num.brokers": 3, "partitioner": "fnv1a_random", "log_level": 0}
-    producer = Producer(settings)
+    with _mock_brokers(3) as bootstraps:
+        producer = Producer({"bootstrap.servers": bootstraps, "partitioner": "fnv1a_random", "log_level": 0})
+        try:
+            yield Cluster(producer)
+        finally:
+            producer.purge()
+            producer.flush(1)
+            del producer
+
+
+@contextmanager
+def _mock_brokers(count: int) -> Iterator[str]:
+    """Run brokers, and yield their addresses. A first member of a group waits for no others: by default it does, 3 s.
+
+    By the C interface: the option `test.mock.num.brokers` has brokers that wait.
+    """
+    library = ctypes.CDLL(cimpl.__file__)
+    for name in ("rd_kafka_conf_new", "rd_kafka_new", "rd_kafka_mock_cluster_new"):
+        getattr(library, name).restype = ctypes.c_void_p
+    library.rd_kafka_mock_cluster_bootstraps.restype = ctypes.c_char_p
+    settings = ctypes.c_void_p(library.rd_kafka_conf_new())
+    library.rd_kafka_conf_set(settings, b"log_level", b"0", None, ctypes.c_size_t(0))
+    owner = ctypes.c_void_p(library.rd_kafka_new(0, settings, None, ctypes.c_size_t(0)))
+    brokers = ctypes.c_void_p(library.rd_kafka_mock_cluster_new(owner, count))
+    library.rd_kafka_mock_group_initial_rebalance_delay_ms(brokers, 0)
     try:
-        yield Cluster(producer)
+        yield library.rd_kafka_mock_cluster_bootstraps(brokers).decode()
     finally:
-        producer.purge()
-        producer.flush(1)
-        del producer
+        library.rd_kafka_mock_cluster_destroy(brokers)
+        library.rd_kafka_destroy(owner)

@@ -60,8 +60,8 @@ def test_no_interval_of_impossible_counts(passed: int, runs: int) -> None:
         (3, 0, 0, "3 of 3 runs passed, 95 % interval 0.439 to 1.000: its lower end is below 0.9"),
         (35, 0, 0, ""),  # 35 / (35 + 1.96²) = 0.901
         (34, 0, 0, "34 of 34 runs passed, 95 % interval 0.898 to 1.000: its lower end is below 0.9"),
-        (0, 0, 2, "has no verdict, which is no pass"),
-        (100, 0, 1, "has no verdict in 1 of 101 runs, which is no pass"),
+        (0, 0, 2, "no run has a verdict, which is no pass"),
+        (100, 0, 1, "1 of 101 runs without a verdict, which is no pass"),
     ],
 )
 def test_the_gate(passed: int, failed: int, none: int, why: str) -> None:

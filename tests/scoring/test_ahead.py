@@ -14,6 +14,7 @@ from deadline import DEADLINE_S
 from dialects.spans import built_in_reader
 from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
+from spanscore.contracts import Markers, ModelReading, Precedence, Reading
 from spanscore.evaluators.tool_call_trajectory import ToolCallTrajectory
 from spanscore.model import Outcome, Report, Score, Span, Trace, Trajectory
 from spanscore.otlp.slices import Steps
@@ -22,6 +23,7 @@ from spanscore.scoring.ahead import Ahead
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.live_engine import LiveEngine
 from spanscore.scoring.pipeline import EvaluatorEntry, Pipeline, Scoring
+from spanscore.trajectories.reader import DialectReader
 from traces import agent, tool
 
 _EVALUATOR = ToolCallTrajectory()
@@ -30,9 +32,11 @@ _EVALUATOR = ToolCallTrajectory()
 class Counting(Pipeline):
     """A pipeline that notes the traces that it scores, and takes some time for each."""
 
-    def __init__(self, pass_time: Callable[[], None] = lambda: None, **entry: object) -> None:
+    def __init__(
+        self, pass_time: Callable[[], None] = lambda: None, reader: DialectReader | None = None, **entry: object
+    ) -> None:
         entries = [EvaluatorEntry(name="e", type="t", resolve=lambda _: _EVALUATOR, **entry)]  # type: ignore[arg-type]
-        super().__init__(entries, built_in_reader())
+        super().__init__(entries, reader or built_in_reader())
         self.seen: list[str] = []
         self.finished = 0
         self._pass_time = pass_time
@@ -165,6 +169,31 @@ def test_a_fault_ahead_is_counted_once(caplog: pytest.LogCaptureFixture) -> None
     assert {("", "SystemExit"): 1} == clocked.engine.tallies.evaluation_errors
     assert [2] == [report.trajectory.trace_id[-1] for _, report in clocked.emitted]
     assert 1 == len(caplog.messages)
+
+
+def test_failures_of_dialects_ahead_are_counted_once() -> None:
+    """Also if a late span has the trace scored again, and if no scores that were made ahead are used."""
+
+    class Broken:
+        precedence = Precedence.FRAMEWORK
+        markers = Markers(span_names=("broken",))
+        reads: frozenset[str] = frozenset()
+
+        def read(self, span: Span) -> Reading | None:
+            return 1 / 0  # type: ignore[return-value]
+
+        def read_model(self, span: Span) -> ModelReading | None:
+            return None
+
+    for late in ((), (call(),)):
+        clocked = Clocked(pipeline=Counting(reader=DialectReader([Broken()])))
+        clocked.take(root()._replace(name="broken"))
+        clocked.at(1.5)
+        assert {} == clocked.engine.tallies.dialect_errors
+        clocked.take(*late)
+        clocked.at(4.0)
+        assert [1 + bool(late), 1] == [len(clocked.pipeline.seen), len(clocked.emitted)]
+        assert {("Broken", "ZeroDivisionError"): 1} == clocked.engine.tallies.dialect_errors
 
 
 def test_what_is_scored_ahead_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

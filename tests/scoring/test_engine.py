@@ -13,6 +13,8 @@ from dialects.spans import built_in_dialects, built_in_reader, exception
 from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
 from spanscore.contracts import Markers, ModelReading, Precedence, Reading
+from spanscore.contracts.instruments.tallies import Tallies
+from spanscore.messages.faults import Faults
 from spanscore.model import (
     Evaluation,
     Failed,
@@ -28,6 +30,7 @@ from spanscore.model import (
 )
 from spanscore.model.outcomes import MendedBy
 from spanscore.otlp.slices import Steps
+from spanscore.scoring.emission import Emission
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.evaluator_entry import EvaluatorEntry
 from spanscore.scoring.owner import Listener, Owner
@@ -152,6 +155,31 @@ def test_an_emitter_that_raises_stops_no_other(error: BaseException) -> None:
     assert (False, False) == (engine.flush(1.0), engine.close(1.0))
     assert ("broken",) == engine.unfinished
     assert {("broken", type(error).__name__): 3} == dict(engine.tallies.export_failures)
+
+
+class Timed(Kept):
+    """An emitter that notes its timeout, and uses it up."""
+
+    def __init__(self, clock: list[float]) -> None:
+        super().__init__()
+        self.clock = clock
+        self.timeouts: list[float] = []
+
+    def close(self, timeout_s: float) -> bool:
+        """Use up the time."""
+        self.timeouts.append(timeout_s)
+        self.clock[0] += timeout_s
+        return True
+
+
+def test_a_slow_emitter_leaves_time_to_the_next() -> None:
+    """An emitter that has sent everything, and needs a moment to notice, is not reported as one that lost data."""
+    clock = [0.0]
+    slow, last = Timed(clock), Timed(clock)
+    emission = Emission({"slow": slow, "last": last}, Tallies({}), Faults(lambda: True))
+
+    assert emission.finish("close", lambda: clock[0], 10.0)
+    assert ([10.0], [0.2]) == (slow.timeouts, last.timeouts)
 
 
 def test_the_users_interrupt_is_not_swallowed() -> None:

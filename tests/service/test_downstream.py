@@ -52,7 +52,7 @@ def test_a_receiver_that_comes_back_gets_spans_and_scores(tmp_path: Path) -> Non
             return [name for name, state in states.items() if state.startswith("ok, but nothing could be sent for ")]
 
         eventually(lambda: away() == ["otlp_logs", "forward"])
-        assert running.readiness()[1]["forward"].endswith(" s (unreachable), 1 items wait")
+        assert running.readiness()[1]["forward"].endswith(" s (unreachable), 1 item in the queue")
         assert 'spanscore_export_delay_seconds{spanscore_emitter="forward"}' in running.page("/metrics")[1]
         assert running.service.is_ready
         running.post(body(2))

@@ -18,7 +18,7 @@ from serving import ON_ANY_PORT, Running, eventually, serving
 from spanscore.in_process.processor import ScoringSpanProcessor
 from spanscore.scoring.monitors.monitors import Monitors
 from spanscore.service.live_monitors import LiveMonitors
-from storage.test_durability import PROTOBUF, configuration, killed
+from storage.test_durability import PROTOBUF, configuration, killed, scored
 
 MONITORS = """
 traces: {decision_delay: 0s}
@@ -139,9 +139,9 @@ def test_evidence_survives_a_restart(tmp_path: Path) -> None:
 def test_after_a_kill_monitors_go_on(tmp_path: Path) -> None:
     """A run that was scored before it is counted again by neither the metrics nor the monitor."""
     text = configuration(tmp_path, MONITORS)
-    scored = request_of(*reversed(list(run(1, bad=True)))).SerializeToString()
-    with killed(tmp_path, text, (scored, PROTOBUF)), serving(text) as running:
-        running.post(scored)
+    sent = request_of(*reversed(list(run(1, bad=True)))).SerializeToString()
+    with killed(tmp_path, text, (sent, PROTOBUF), once=scored(tmp_path, 1)), serving(text) as running:
+        running.post(sent)
         send(running, 6, bad=1, runs=1)
         runs = re.findall(r"^spanscore_runs_total\S* (\S+)", running.page("/metrics")[1], re.MULTILINE)
         assert sum(map(float, runs)) == metric(running, "spanscore_monitor_runs_bad_total")
@@ -206,13 +206,17 @@ def test_without_monitors_nothing_counts() -> None:
         assert "spanscore_monitor_runs_total{" not in running.page("/metrics")[1]
 
 
-def test_in_a_process_the_section_is_checked_and_not_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_in_a_process_sections_for_serve_are_checked_and_not_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """One line in the log says so."""
     file = tmp_path / "spanscore.yaml"
-    file.write_text(MONITORS, encoding="utf-8")
+    file.write_text(f"{MONITORS}\nkeep: {{mode: on}}\n", encoding="utf-8")
     ScoringSpanProcessor.from_config(file).shutdown()
 
-    assert 1 == sum("`monitors` has no effect inside an application" in record.message for record in caplog.records)
+    for section in ("monitors", "keep"):
+        told = f"`{section}` has no effect inside an application"
+        assert 1 == sum(told in record.message for record in caplog.records)
 
 
 def test_series_that_are_written_alike_are_one() -> None:

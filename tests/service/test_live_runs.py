@@ -122,10 +122,10 @@ def test_a_value_that_no_run_has_is_named_with_those_that_there_are() -> None:
         assert (0, []) == (mistyped["matching"], mistyped["runs"])
         assert [
             (
-                f"reason: {reason[:-1]!r} matches no run; there is {reason}, golden: issue_refund was not called;"
+                f"reason: {reason[:-1]!r} matches no run; runs have {reason}, golden: issue_refund was not called;"
                 f" the nearest is {reason}"
             ),
-            "agent: 'refnd-agent' matches no run; there is refund-agent and 1 more",
+            "agent: 'refnd-agent' matches no run; runs have refund-agent and 1 more",
             "trace: 'ffff' matches no run",
         ] == mistyped["unknown"]
 

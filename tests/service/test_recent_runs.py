@@ -107,7 +107,7 @@ def test_a_huge_run_is_shown_without_its_content() -> None:
 
 
 def test_what_comes_too_fast_is_counted_and_nothing_waits() -> None:
-    """While nobody writes it down, the queue keeps the newest, which are shown later."""
+    """While nobody writes it down, the queue keeps the first, and the very last, which are shown later."""
     with started(500, pace_s=1_000) as recent:
         emitted(recent, 1)
         for number in range(2, 202):
@@ -115,9 +115,9 @@ def test_what_comes_too_fast_is_counted_and_nothing_waits() -> None:
         skipped = recent.skipped
         recent.close(0)
         recent.emit(report_of(999))
-        eventually(lambda: len(recent.held.runs) == 65)
+        eventually(lambda: len(recent.held.runs) == 66)
 
-    assert (200 - 64, [1, *range(138, 202)]) == (skipped, traces(recent.held.runs))
+    assert (200 - 65, [1, *range(2, 66), 201]) == (skipped, traces(recent.held.runs))
 
 
 def test_before_it_is_served_nothing_is_kept() -> None:

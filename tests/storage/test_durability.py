@@ -21,7 +21,7 @@ import grpc
 import pytest
 
 from commands import serve
-from receivers.otlp_requests import request_of, simple_span
+from receivers.otlp_requests import request_of, simple_span, trace_id
 from serving import DEADLINE_S, ON_ANY_PORT, Running, eventually, serving
 from spanscore import config
 from spanscore.collect.table import TraceTable
@@ -87,6 +87,16 @@ def killed(
     yield
 
 
+def times_scored(directory: Path, trace: bytes) -> int:
+    """Return how often it was written that a trace is scored; that comes after the answer to its sender."""
+    return sum(each.read_bytes().count(trace) for each in (directory / "state").glob("*.closed"))
+
+
+def scored(directory: Path, number: int) -> Callable[[], bool]:
+    """Return a check whether a trace is scored, for `once` of `killed`."""
+    return lambda: times_scored(directory, trace_id(number)) > 0
+
+
 @pytest.mark.parametrize("durability", ["crash", "power"])
 def test_a_trace_before_and_after_a_kill_is_scored_once(tmp_path: Path, durability: str) -> None:
     """Half of it was acknowledged by a process that was killed, in both encodings; all of it is in one score."""
@@ -109,7 +119,8 @@ def test_a_trace_before_and_after_a_kill_is_scored_once(tmp_path: Path, durabili
 def test_what_was_scored_before_a_kill_is_not_scored_again(tmp_path: Path) -> None:
     """A request that comes again after the kill is recognised."""
     text = configuration(tmp_path)
-    with killed(tmp_path, text, (CHILD, PROTOBUF), (ROOT, PROTOBUF)), serving(text) as running:
+    sent = ((CHILD, PROTOBUF), (ROOT, PROTOBUF))
+    with killed(tmp_path, text, *sent, once=scored(tmp_path, 1)), serving(text) as running:
         running.post(ROOT)
         running.post(request_of(simple_span(2)).SerializeToString())
 
@@ -128,7 +139,8 @@ def test_what_was_scored_and_not_sent_is_sent_after_a_kill(tmp_path: Path) -> No
         f'receivers: {{otlp: {{protocols: {{http: {{endpoint: "127.0.0.1:{port}"}}}}}}}}\n'
         'exporters: {prometheus: {endpoint: "127.0.0.1:0"}}'
     )
-    with killed(tmp_path, text, (CHILD, PROTOBUF), (ROOT, PROTOBUF)), serving(behind) as receiver:
+    sent = ((CHILD, PROTOBUF), (ROOT, PROTOBUF))
+    with killed(tmp_path, text, *sent, once=scored(tmp_path, 1)), serving(behind) as receiver:
         with serving(text) as running:
             running.reports.wait_for(1)
             eventually(lambda: receiver.service.engine.counts().received == 2)
@@ -143,7 +155,7 @@ def test_a_line_that_was_written_before_a_kill_is_not_written_again(tmp_path: Pa
     scores = tmp_path / "scores.jsonl"
     text = configuration(tmp_path, f"traces: {{decision_delay: 0s}}\nexporters: {{jsonl: {{path: {scores}}}}}")
     text = text.replace('exporters: {prometheus: {endpoint: "127.0.0.1:0"}}\n', "")
-    with killed(tmp_path, text, (CHILD, PROTOBUF), (ROOT, PROTOBUF)):
+    with killed(tmp_path, text, (CHILD, PROTOBUF), (ROOT, PROTOBUF), once=scored(tmp_path, 1)):
         written = scores.read_text()
         for closed in (tmp_path / "state").glob("*.closed"):
             closed.unlink()

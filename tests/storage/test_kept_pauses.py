@@ -12,7 +12,7 @@ import pytest
 from one_trace import counted_reasons, counted_runs, paused_runs
 from serving import Running, eventually, serving
 from spanscore.model import CloseReason
-from storage.test_durability import CHILD, PROTOBUF, ROOT, configuration, killed, was_taken
+from storage.test_durability import CHILD, PROTOBUF, ROOT, configuration, killed, times_scored, was_taken
 from storage.test_replay import Stored
 
 NAME: Final = "langgraph-approval"
@@ -64,11 +64,6 @@ def test_a_kill_in_a_pause(tmp_path: Path, durability: str, before_the_kill: int
         assert 0 == running.service.engine.counts().received
 
 
-def _times_scored(directory: Path) -> int:
-    """Return how often it was written that the trace is scored."""
-    return sum(each.read_bytes().count(TRACE) for each in (directory / "state").glob("*.closed"))
-
-
 def test_two_kills_while_a_run_continues(tmp_path: Path) -> None:
     """What the first start repeats of the pause is no score of what came after it, for the second one."""
     text = configuration(tmp_path, RULES)
@@ -77,8 +72,8 @@ def test_two_kills_while_a_run_continues(tmp_path: Path) -> None:
     begun, rest = [(body, JSON) for body in (*FIRST, *SECOND[:1])], SECOND[1:]
     another = [(CHILD, PROTOBUF), (ROOT, PROTOBUF)]
     with killed(tmp_path, text, *begun, *another, once=lambda: scores.read_text().count("\n") > 1):
-        before = _times_scored(tmp_path)
-        with killed(tmp_path, text, once=lambda: _times_scored(tmp_path) > before), serving(text) as running:
+        before = times_scored(tmp_path, TRACE)
+        with killed(tmp_path, text, once=lambda: times_scored(tmp_path, TRACE) > before), serving(text) as running:
             eventually(lambda: TRACE in running.service.engine.table.open)
             send(running, rest)
             eventually(lambda: any(report.verdict == "pass" for report in running.reports.emitted))

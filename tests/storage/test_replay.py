@@ -36,7 +36,7 @@ from spanscore.storage.log_file import Disk
 from spanscore.storage.records import FILE_HEADER_SIZE, Kind
 from spanscore.storage.request_log import RequestLog
 from spanscore.storage.syncer import Syncer
-from storage.test_durability import CHILD, EXPORT, PARENT, PROTOBUF, ROOT, configuration, killed
+from storage.test_durability import CHILD, EXPORT, PARENT, PROTOBUF, ROOT, configuration, killed, scored
 
 HEALTH = "/grpc.health.v1.Health/Check"
 ORPHAN = request_of(simple_span(3, 2, parent_span_id=PARENT)).SerializeToString()
@@ -110,7 +110,7 @@ def test_health_is_answered_during_a_replay_and_nothing_is_taken(tmp_path: Path)
 def test_an_end_during_a_replay_loses_nothing(tmp_path: Path) -> None:
     """What was not taken in waits for the next start, and what was scored before the kill is still known then."""
     text, gate = configuration(tmp_path), Gate()
-    with killed(tmp_path, text, (CHILD, PROTOBUF), (OTHER_ROOT, PROTOBUF)):
+    with killed(tmp_path, text, (CHILD, PROTOBUF), (OTHER_ROOT, PROTOBUF), once=scored(tmp_path, 2)):
         with serving(text, is_ready=False, open_directory=gate.directory) as running:
             assert gate.reached.wait(DEADLINE_S)
             stopping = running.thread.start(running.service.stop())

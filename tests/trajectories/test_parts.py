@@ -120,6 +120,28 @@ def test_a_run_that_goes_on_does_not_pause() -> None:
     assert ("issue_refund",) == seen_of(*spans, model(40, parent=1)._replace(start_ns=waits.end_ns)).paused
 
 
+@pytest.mark.parametrize(("name", "expected"), [("two", ("issue_refund",)), ("one", ()), (None, ())])
+def test_a_run_pauses_beside_other_conversations(name: str | None, expected: tuple[str, ...]) -> None:
+    """A model of the same agent that is asked in another conversation does not continue it."""
+    named = {"one": {"gen_ai.conversation.id": "one"}, name: {"gen_ai.conversation.id": name} if name else {}}
+    other = having(agent(70, parent=90), {"gen_ai.conversation.id": "three"})
+    spans = (
+        lasting(agent(90, "batch", at_ms=0), 99),
+        having(lasting(agent(1, parent=90), 30), named["one"]),
+        model(2, REFUND, parent=1),
+        tool(3, "issue_refund", {}, "c2", parent=1, events=INTERRUPT),
+        having(lasting(agent(50, parent=90), 20), named[name]),
+        model(51, parent=50),
+    )
+    runs = trajectories(
+        Trace(trace_id=TRACE_ID, spans=(*spans, other), close_reason=CloseReason.ROOT_ENDED),
+        built_in_reader(),
+        Unit.AGENT,
+    )
+
+    assert expected == next(run for run in runs if run.root_span_id == spans[1].span_id).completeness.paused
+
+
 @pytest.mark.parametrize(
     ("spans", "reason", "expected"),
     [

@@ -10,13 +10,17 @@ import pytest
 
 from catalogue.bounds import costs_at_most
 from corpora import NAMES, recorded
-from dialects.spans import TRACE_ID, built_in_reader
+from dialects.spans import TRACE_ID, built_in_reader, exception
 from spanscore.model import NOT_RECORDED, CloseReason, Span, StatusCode, Trace, Trajectory, Unit
+from spanscore.trajectories.listed_calls import executed_calls
+from spanscore.trajectories.parts_of_runs import PartsOfRuns
 from spanscore.trajectories.reader import DialectReader
 from spanscore.trajectories.readings import NONE, Readings
+from spanscore.trajectories.requested import Requested
 from spanscore.trajectories.resumption import Resumption
 from spanscore.trajectories.trajectory import trajectories
 from spanscore.trajectories.tree import SpanTree
+from spanscore.trajectories.withheld import Withheld
 from traces import agent, asked, having, lasting, model, tool
 
 ORDER: Final = {"order_id": "A-1"}
@@ -394,6 +398,13 @@ def test_an_agent_that_is_called() -> None:
     assert {"planner": "*lookup_order refund_agent", "refunds": "*check_policy issue_refund"} == of_agents
 
 
+def test_a_model_outside_of_all_runs_of_agents() -> None:
+    """Its earlier calls are of no agent's run: the span of their agent was lost."""
+    outside = sent(2, user(), *LOOKED_UP, parent=1)
+    runs = read(outside, lasting(agent(3, "billing", parent=1), 90), unit=Unit.AGENT)
+    assert [("billing", ())] == [(run.agent, run.calls) for run in runs]
+
+
 def test_without_its_messages_an_agent_that_is_called_begins_unseen() -> None:
     """Its caller's earlier calls are known, and its own are not."""
     of_caller = [user(), *LOOKED_UP, asks(asked("refund_agent", {}, "c5")), results({"c5": "done"})]
@@ -489,3 +500,116 @@ def test_many_runs_that_may_continue() -> None:
     with costs_at_most(cpu_s=1):
         found = Resumption(tree).earlier({*range(-1_000, 300_000)}, set(), ())
     assert [True] * 1_000 == [each.is_resumed for each in found]
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"),
+    [
+        ([asked("issue_refund", {}, "c9"), asked("lookup_order", {}, "c1")], (1, 0)),
+        ([asked("lookup_order", {}, "c1"), asked("issue_refund", {}, "c9")], ()),
+        ([asked("check_policy", {}, "c9"), asked("lookup_order", {}, "c1")], ()),
+    ],
+)
+def test_calls_of_a_tool_that_waits_may_be_the_last_of_their_answer(
+    others: list[dict[str, Any]], expected: tuple[int, ...]
+) -> None:
+    """The run may have paused for them in an earlier trace, too, after the others had been made."""
+    told = user(), asks(*others), results({"c1": 1, "c9": 2}), *REFUNDED
+    run = run_of(EXECUTED, sent(3, *told, parent=1))
+
+    assert expected == run.reordered
+
+
+def test_the_other_order_of_a_run_of_an_agent() -> None:
+    """It is that of the run whose calls they are."""
+    told = user(), asks(asked("issue_refund", {}, "c9"), asked("lookup_order", {}, "c1")), results({"c1": 1, "c9": 2})
+    spans = (
+        lasting(agent(9), 90),
+        lasting(agent(1, "shop", parent=9), 80),
+        EXECUTED,
+        sent(3, *told, *REFUNDED, parent=1),
+    )
+    run, _ = read(*spans, unit=Unit.AGENT)
+
+    assert ["lookup_order", "issue_refund", "issue_refund"] == [*run.having_waited().names]
+
+
+def test_two_conversations_that_continue_in_one_trace() -> None:
+    """The calls of the first are restored; of the other, nothing that earlier calls could change is known."""
+    runs = [
+        having(lasting(agent(number, name, parent=90), 8), {"gen_ai.conversation.id": name})
+        for number, name in ((1, "one"), (11, "two"))
+    ]
+    told = user(), *LOOKED_UP, *REFUNDED
+    refunds = EXECUTED, sent(3, *told, parent=1), tool(12, "issue_refund", REFUND, "c2", parent=11)
+    for messages, unseen in ((told, True), ((user(),), False)):
+        found = read(lasting(agent(90, at_ms=0), 99), *runs, *refunds, sent(13, *messages, parent=11), unit=Unit.AGENT)
+        one, two = (run for run in found if run.agent in {"one", "two"})
+
+        assert ["lookup_order", "issue_refund"] == [*one.names]
+        assert (["issue_refund"], unseen) == ([*two.names], two.completeness.begin_unseen)
+        assert not one.completeness.begin_unseen
+
+
+def sub_agent_that_waits(*, content: bool) -> list[Span]:
+    """A sub-agent that looks an order up, waits within its call, and refunds in the same trace."""
+    told = [user(), *LOOKED_UP, *REFUNDED] if content else []
+    interrupted = (exception("langgraph.errors.GraphInterrupt", "()"),)
+    return [
+        lasting(agent(1), 90),
+        model(2, asked("delegate", {}, "d1"), parent=1) if content else model(2, parent=1),
+        tool(3, "delegate", {}, "d1", parent=1, events=interrupted),
+        agent(4, "sub", parent=3),
+        model(5, asked("lookup_order", ORDER, "c1"), parent=4) if content else model(5, parent=4),
+        tool(6, "lookup_order", ORDER, "c1", parent=4),
+        sent(7, *told[:3], parent=4),
+        tool(8, "issue_refund", REFUND, "c2", parent=4, events=interrupted),
+        lasting(agent(11), 90),
+        tool(12, "delegate", {}, "d1", parent=11),
+        agent(13, "sub", parent=12),
+        tool(14, "issue_refund", REFUND, "c2", parent=13),
+        sent(15, *told, parent=13),
+        model(16, parent=11),
+    ]
+
+
+@pytest.mark.parametrize("content", [True, False])
+def test_a_sub_agent_that_waits_and_goes_on_in_one_trace(*, content: bool) -> None:
+    """What it has called before is in this trace, and is no call of an earlier one."""
+    (run,) = read(*sub_agent_that_waits(content=content))
+
+    assert ("lookup_order delegate issue_refund", "", "") == summary(run)
+    assert not run.completeness.begin_unseen
+
+
+def test_a_sub_agent_that_waits_and_goes_on_in_another_trace() -> None:
+    """What it has called before is restored, also where another call of this trace has the same id."""
+    (run,) = read(*(lasting(span, 90) for span in sub_agent_that_waits(content=True)[8:]))
+    other = tool(10, "lookup_order", ORDER, "c1", parent=11)
+    (repeated,) = read(*sub_agent_that_waits(content=True)[8:], other._replace(start_ns=other.start_ns + 20_000_000))
+
+    assert ("delegate *lookup_order issue_refund", "", "") == summary(run)
+    assert ("delegate *lookup_order issue_refund lookup_order", "", "") == summary(repeated)
+
+
+def test_thousands_of_tails_are_restored_each_before_its_own_call() -> None:
+    """The time is linear in their number."""
+    around = [tool(number, "delegate", {}, f"d{number}", parent=1, at_ms=number) for number in range(2, 2_002)]
+    below = [
+        span
+        for number in range(2, 2_002)
+        for span in (
+            tool(10_000 + number, "issue_refund", REFUND, "c2", parent=number, at_ms=number),
+            sent(20_000 + number, user(), *LOOKED_UP, *REFUNDED, parent=number, at_ms=number + 1),
+        )
+    ]
+    tree = SpanTree(Readings.of((agent(1), *around, *below), built_in_reader()))
+    requested, ranks = Requested(tree), dict[int, int | None]()
+    withheld = Withheld(tree, tree.calls, requested)
+    listed = executed_calls(tree, tree.calls, requested, withheld, ranks)
+    parts = PartsOfRuns(tree, [tree.root] * len(tree.spans), requested.resumption, withheld, listed, ranks)
+    calls = {tree.root: [call for _, call in listed]}
+
+    with costs_at_most(cpu_s=0.05):
+        parts.restore(calls)
+    assert ["delegate", "lookup_order", "issue_refund"] * 2_000 == [call.name for call in calls[tree.root]]

@@ -38,7 +38,7 @@ COMMANDS: Final = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return the exit status: 0 success, 1 failure, 2 usage or configuration."""
+    """Run a command and return the exit status: 0 success, 1 failure, 2 usage or configuration, 3 inconclusive."""
     gc.set_threshold(*_COLLECT_AFTER)
     atexit.register(gc.freeze)  # at exit Python looks for garbage, for a fifth of the time of a short command
     arguments = sys.argv[1:] if arguments is None else list(arguments)

@@ -101,16 +101,16 @@ class Comparison:
             for cases, where in ((paired.only_base, "the base"), (paired.only_new, "the new version")):
                 if cases:
                     more = ", ..." if len(cases) > _NAMED else ""
-                    yield f"{plural(len(cases), 'case')} only of {where}: {', '.join(cases[:_NAMED])}{more}"
+                    yield f"{plural(len(cases), 'case')} only in {where}: {', '.join(cases[:_NAMED])}{more}"
             if paired.base_left_out or paired.new_left_out:
                 yield (
-                    f"left out, as they are of no case of both: {plural(paired.base_left_out, 'run')} of the base, "
-                    f"{paired.new_left_out} of the new version"
+                    "left out, because their case is not in both versions: "
+                    f"{plural(paired.base_left_out, 'run')} of the base, {paired.new_left_out} of the new version"
                 )
         elif paired.common:
             counts = [(self.base_runs, paired.base_left_out), (self.new_runs, paired.new_left_out)]
             shared = " and ".join(f"{count - left_out} of {count}" for count, left_out in counts)
-            yield f"{runs}, compared all together: only {shared} are of a case of both"
+            yield f"{runs}, compared all together: only {shared} have a case that is in both versions"
         elif paired.several_turns:
             yield f"{runs}, compared all together, without cases"
         else:

@@ -1,4 +1,4 @@
-"""Reports as JUnit XML: a suite for each evaluator, a case for each trajectory."""
+"""Reports as JUnit XML: a suite for each evaluator, a case for each run."""
 
 from __future__ import annotations
 

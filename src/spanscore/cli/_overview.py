@@ -67,6 +67,6 @@ def overview(width: int | None) -> str:
     lines += [
         "",
         wrapped("Help on a command: spanscore COMMAND --help. Version: spanscore --version."),
-        wrapped("Exit status: 0 success, 1 failure, 2 usage or configuration."),
+        wrapped("Exit status: 0 success, 1 failure, 2 usage or configuration, 3 too few runs to compare (diff)."),
     ]
     return "\n".join(lines) + "\n"

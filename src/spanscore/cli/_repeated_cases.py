@@ -119,6 +119,6 @@ class RepeatedCases:
 
     def told_of_gates(self) -> list[str]:
         """Return a line for each gate that does not hold; only the first of many."""
-        lines = [f"case {short(gate.case)} {gate.why}" for gate in self.gates() if gate.why]
+        lines = [f"case {short(gate.case)}: {gate.why}" for gate in self.gates() if gate.why]
         more = [f"... and {len(lines) - _SHOWN} more cases below --min-pass-rate"] if len(lines) > _SHOWN else []
         return [printable(line, _LINE_WIDTH) for line in (*lines[:_SHOWN], *more)]

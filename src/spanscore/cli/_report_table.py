@@ -1,4 +1,4 @@
-"""Reports as a person reads them: failing trajectories in full, the rest as counts."""
+"""Reports as a table for people: failing runs in full, the others as counts."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Table:
         others = (("passing", self._shown["pass"]), ("without a verdict", self._shown["not_evaluated"]))
         hidden = [("failing", self._shown["fail"] - _FAILING_SHOWN), *((name, n - _OTHERS_SHOWN) for name, n in others)]
         if more := {name: count for name, count in hidden if count > 0}:
-            runs = plural(sum(more.values()), "more trajectory", "more trajectories")
+            runs = plural(sum(more.values()), "more run")
             kinds = ", ".join(f"{count:,} {name}" for name, count in more.items())
             self._console.print(f"... and {runs}, {kinds}; --format json has all")
         if not self._at_once:
@@ -91,9 +91,9 @@ class Table:
         self._tell_cases(summary)
         self._tell_unchecked(summary)
         why = summary.why
-        counts = [plural(why.runs, "trajectory", "trajectories"), plural(summary.tool_calls, "tool call")]
+        counts = [plural(why.runs, "run"), plural(summary.tool_calls, "tool call")]
         if why.failing:
-            counts.append(plural(why.failing, "failing trajectory", "failing trajectories"))
+            counts.append(plural(why.failing, "failing run"))
         if why.conversations:
             counts.append(plural(why.conversations, "conversation"))
         if why.failing_conversations:
@@ -141,7 +141,7 @@ class Table:
         """Print what was not scored and why, remarks, and gates."""
         skipped: dict[str, list[str]] = {}
         for name, count, reasons in summary.skipped():
-            told = f"skipped {plural(count, 'trajectory', 'trajectories')}: {reasons}"
+            told = f"skipped {count}: {reasons}"
             skipped.setdefault(told, []).append(name)
         for told, names in skipped.items():
             self._console.print(Text(printable(f"{', '.join(names)} {told}", _SENTENCE_WIDTH), style="dim"))

@@ -110,7 +110,7 @@ _LINES: Final[Mapping[str, Callable[[TextIO], ReportWriter]]] = {
 
 _FILES: Final = {
     "junit": "a JUnit XML file",
-    "json": "a file with a line of JSON for each trajectory",
+    "json": "a file with a line of JSON for each run",
     "html": "an HTML page with each run beside its expectation",
     "markdown": "a summary in Markdown, for a pull request",
     "cases": "a file with a line of JSON for each case",

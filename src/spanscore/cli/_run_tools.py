@@ -153,7 +153,7 @@ def check_arguments(tool: Callable[..., str], given: Mapping[str, Any]) -> None:
     known = signature(tool).parameters
     for name in given:
         if name not in known:
-            near = suggestion(name, known) or f"; there is {', '.join(known)}"
+            near = suggestion(name, known) or f"; allowed: {', '.join(known)}"
             raise InputError(f"there is no argument {printable(name)!r}{near}")
     for name, parameter in known.items():
         value = given.get(name, parameter.default)

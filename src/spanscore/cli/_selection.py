@@ -13,7 +13,7 @@ from spanscore.cli._parser import add_runs
 from spanscore.compare.globs import glob_matcher
 from spanscore.config import Config
 from spanscore.errors import ConfigError
-from spanscore.messages.nearest import suggestion, there_is
+from spanscore.messages.nearest import existing, suggestion
 from spanscore.messages.printable import printable
 from spanscore.model import Trajectory
 from spanscore.reports.cases import CASE_KEYS, Cases, case_of
@@ -207,7 +207,7 @@ class _Filter:
 
     def problems(self) -> Iterator[str]:
         for wanted in self._unmatched:
-            there = there_is(wanted, self._seen) if self._seen else f"none has {self._noun}"
+            there = existing(wanted, self._seen) if self._seen else f"none has {self._noun}"
             yield f"{self.option} {printable(wanted)}: matches no run; {there}"
 
 

@@ -33,6 +33,8 @@ class Sought:
         self._entry: Final = entry
         self.is_of_runs: Final = entry.over == "run"
         """Whether the evaluator evaluates runs, and not conversations."""
+        self.noun: Final = "run" if self.is_of_runs else "conversation"
+        """The unit that the evaluator evaluates, in words."""
         self._globs: Final = {key: glob_matcher(glob) for key, glob in entry.match.items()}
         self._seen: Final = {key: dict[str, None]() for key in entry.match}
         self._found: Final = dict.fromkeys(entry.match, False)

@@ -185,10 +185,11 @@ class Summary:
         return [printable(line, _LINE_WIDTH) for line in lines]
 
     def unscored(self) -> Iterator[tuple[str, str]]:
-        """Yield the name of each evaluator that scored no trajectory, and why: it has checked nothing."""
+        """Yield the name of each evaluator that scored no run or conversation, and the reason."""
         for name, tally in self._deciding.items() if self.trajectories else ():
             if not (tally.scored or tally.failed):
-                runs = "the only trajectory" if tally.skipped == 1 else f"all {tally.skipped:,} trajectories"
+                noun = self._sought[name].noun
+                runs = f"the only {noun}" if tally.skipped == 1 else f"all {plural(tally.skipped, noun)}"
                 yield name, f"skipped {runs}" if tally.skipped else self._sought[name].why_none()
 
     def missed(self, name: str) -> frozenset[str]:
@@ -255,8 +256,8 @@ class Summary:
             asked = (f"tool_name of dialect {short(each.name)!r} is {short(each.tool_name)!r}" for each in self._custom)
             yield "; ".join([told, *asked])
 
-    def skipped(self) -> Iterator[tuple[str, int, str]]:
-        """Yield the name of each evaluator that skipped trajectories, how many, and why, most common reasons first.
+    def skipped(self) -> Iterator[tuple[str, str, str]]:
+        """Yield the name of each evaluator that skipped runs, such as `2 runs`, and why, most common reasons first.
 
         Cases without a row are left out; they are reported separately.
         """
@@ -267,7 +268,8 @@ class Summary:
                 words = [f"{reason} ({count}x)" for reason, count in others.most_common(_REASONS_TOLD)]
                 more = len(others) - _REASONS_TOLD
                 skipped = self.tallies[name].skipped - (reasons.total() - others.total())
-                yield name, skipped, "; ".join(words) + (f"; {more} more reasons" if more > 0 else "")
+                told = plural(skipped, self._sought[name].noun)
+                yield name, told, "; ".join(words) + (f"; {more} more reasons" if more > 0 else "")
 
 
 def _listed(names: list[str]) -> str:

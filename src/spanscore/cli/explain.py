@@ -52,7 +52,7 @@ _CONTENT_WIDTH: Final = 120
 def define(parser: argparse.ArgumentParser) -> None:
     """Add the description and the options of the command."""
     parser.description = (
-        "Show the spans of recorded traces as a tree, with the dialects that know each, what it was taken for, "
+        "Show the spans of recorded traces as a tree, with the dialects that read each span and what it was read as, "
         "which calls models asked for that were not made, what is not recorded, and what each evaluator saw. "
         "It ends with a table of what skipped evaluators lacked, and of the settings that give it. "
         "Exit status: 0 a trace was explained, 1 no trace was found, or a recording could not be read, 2 usage or "

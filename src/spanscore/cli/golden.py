@@ -45,7 +45,7 @@ def define(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--update",
         action="store_true",
-        help="where the dataset is there, replace the rows of these cases and keep the others",
+        help="if the dataset exists, replace the rows of these cases and keep the others",
     )
     add_reading(parser)
     parser.set_defaults(run=run)

@@ -40,8 +40,8 @@ def define(parser: argparse.ArgumentParser) -> None:
     endings = ", ".join((*JSON_SUFFIXES, *PROTOBUF_SUFFIXES))
     parser.usage = "spanscore record -o FILE [--append] [--mask KEY]... [-- COMMAND [ARGUMENT...]]"
     parser.description = (
-        "Receive OTLP over gRPC and HTTP on free ports of this machine, and write spans and logs down as they "
-        "come. With a command: run it with OTEL_EXPORTER_OTLP_ENDPOINT and _PROTOCOL set, wait for its last spans, "
+        "Receive OTLP over gRPC and HTTP on free ports of this machine, and save spans and logs as they arrive. "
+        "With a command: run it with OTEL_EXPORTER_OTLP_ENDPOINT and _PROTOCOL set, wait for its last spans, "
         "and end with its exit status, or with 1 if that was 0 but no spans or logs came. Without one: until Ctrl-C. "
         "Spans and logs are written to FILE.part, which replaces FILE at the end; if the recording is killed, "
         "FILE.part has the spans and logs received until then."
@@ -51,7 +51,7 @@ def define(parser: argparse.ArgumentParser) -> None:
         "--output",
         required=True,
         metavar="FILE",
-        help=f"where to; the name ends in {endings} for JSON Lines or protobuf, or in one of these and .gz",
+        help=f"the file to write; its name ends in {endings} for JSON Lines or protobuf, or in one of these and .gz",
     )
     parser.add_argument("--append", action="store_true", help="append to FILE instead of replacing it at the end")
     define_mask(parser)

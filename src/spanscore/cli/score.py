@@ -64,7 +64,7 @@ def define(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help=(
             "fail if the lower end of the 95 %% Wilson interval of a case's pass rate is below X, if a run of the case "
-            "has no verdict, or if an evaluator had an error; single failed runs no longer fail; --key sets the "
+            "has no verdict, or if an evaluator had an error; single failed runs are allowed; --key sets the "
             "attribute that names the case"
         ),
     )

@@ -54,6 +54,10 @@ _WRONG_PROTOCOL: Final = {
 }
 """Messages for wrong protocols, for which a retry is useless."""
 
+_NO_OTLP: Final = "is this the port of an OTLP receiver over HTTP?"
+_HINTS: Final = {"http_404": _NO_OTLP, "http_405": _NO_OTLP}
+"""Messages for refusals without a message."""
+
 _NOT_SERVED: Final = frozenset({"http_404", "grpc_unimplemented"})
 """A receiver that has no service for one signal may take the other."""
 
@@ -79,7 +83,7 @@ def define(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cert-file", type=Path, metavar="FILE", help="our own certificate, in PEM, with --key-file")
     parser.add_argument("--key-file", type=Path, metavar="FILE", help="the key of our certificate, in PEM")
     parser.add_argument(
-        "--fresh-ids", action="store_true", help="give traces and spans new ids, so that they are not taken for repeats"
+        "--fresh-ids", action="store_true", help="give traces and spans new ids, so that the receiver scores them again"
     )
     parser.set_defaults(run=run)
 
@@ -98,7 +102,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(line, file=sys.stderr)
     if not (replay.sent or replay.refused or recording.problem_count):
         print("nothing to send: no span and no log record was found", file=sys.stderr)
-    print(f"{replay} to {arguments.endpoint} in {time.monotonic() - began:.1f} s")
+    left = f"; {_counted(replay.refused)} not taken" if replay.refused else ""
+    print(f"{replay} to {arguments.endpoint} in {time.monotonic() - began:.1f} s{left}")
     return OK if replay.sent and not replay.refused and not recording.problem_count else FAILED
 
 
@@ -158,11 +163,10 @@ class _RequestSender:
         self.sent: Counter[Signal] = Counter()
         """Spans and log records taken."""
         self.refused: Counter[Signal] = Counter()
-        """Spans and log records refused."""
+        """Spans and log records that the receiver refused, or that could not be sent."""
 
     def __str__(self) -> str:
-        refused = f", {_counted(self.refused)} refused" if self.refused else ""
-        return f"sent {_counted(self.sent)} in {plural(self._requests, 'request')}{refused}"
+        return f"sent {_counted(self.sent)} in {plural(self._requests, 'request')}"
 
     def send(self, recorded: Iterable[_Recorded]) -> None:
         """Send all, unless one fails for a reason that the others will share."""
@@ -177,8 +181,10 @@ class _RequestSender:
             self.sent += Counter({signal: items - rejected})
             if rejected and not self._told:
                 reason = answer.reason if isinstance(answer, Refused) else "partial success"
-                what = f"request {self._requests}: {plural(rejected, _NOUNS[signal])} refused ({reason})"
-                print(f"{what}: {answer.message}" if answer.message else what, file=sys.stderr)
+                became = "not sent" if isinstance(answer, Refused) and not answer.by_receiver else "refused"
+                what = f"request {self._requests}: {plural(rejected, _NOUNS[signal])} {became} ({reason})"
+                message = answer.message or _HINTS.get(reason, "")
+                print(f"{what}: {message}" if message else what, file=sys.stderr)
             elif not rejected and isinstance(answer, Accepted) and answer.message not in self._warnings:
                 self._warnings.add(answer.message)
                 print(f"request {self._requests}: taken, but {answer.message}", file=sys.stderr)

@@ -36,8 +36,8 @@ def define(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Receive OTLP over gRPC and HTTP and score it as it comes. Without a configuration: on localhost:4317 and "
         "localhost:4318, with scores on standard output and as metrics for Prometheus on localhost:9464. "
-        "SIGHUP reads the configuration again. SIGTERM and SIGINT score the traces that are complete and end; with "
-        "storage, the default, open traces wait on disk for the next start. "
+        "SIGHUP reads the configuration again. At SIGTERM or SIGINT, complete traces are "
+        "scored and the command ends; with storage, the default, open traces wait on disk for the next start. "
         "Exit status: 0 ended by a signal, 1 cannot listen or write, 2 usage or configuration."
     )
     parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration (default: see above)")

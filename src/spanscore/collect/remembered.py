@@ -167,7 +167,7 @@ class ClosedTraces:
 
 
 class RememberedIds:
-    """Remembers the last `capacity` ids, in at most 17 bytes an id, however many are added; an empty one takes little.
+    """Remembers the last `capacity` ids, in at most 18 bytes an id, however many are added; an empty one takes little.
 
     An id is stored as a fingerprint of 64 bits in one of many buckets, and each bucket forgets its oldest. As a bucket
     has 64 places for the 32 ids that it gets on average, fewer than one id in a million is forgotten before `capacity`

@@ -24,9 +24,7 @@ Settings = TypeVar("Settings")
 Filled = TypeVar("Filled", TraceSettings, StorageSettings)
 
 _KEEP: Final[KeyPath] = ("keep",)
-_KEEP_NEEDS: Final = (
-    "needs exporters.otlp with 'traces' among its signals: the spans that are kept are sent there; only serve needs it"
-)
+_KEEP_NEEDS: Final = "`spanscore serve` needs exporters.otlp with 'traces' among its signals: kept spans are sent there"
 _TURNS_SHARE: Final = 8
 _SCORED_BY: Final = ("evaluators", "dialects", "traces", "conversations")
 """The sections that scores depend on."""

@@ -230,6 +230,8 @@ def _syntax(error: yaml.MarkedYAMLError) -> Problem:
         problem = "inside { } and [ ] a value with ${env:NAME} must be in quotes"
     elif "'\\t'" in problem:
         problem = "a tab cannot indent or start a value; use spaces"
+    elif problem.startswith("expected <block end>"):
+        problem = "this line does not fit the mapping or list above it; check its indentation"
     elif error.context and error.problem:
         problem = f"{error.context}, {error.problem}"
     return Problem(_place(mark) if mark else Place(1, 1), (), f"not valid YAML: {problem}")

@@ -1,5 +1,6 @@
 """Dialects, which read single spans: a file for each instrumentation."""
 
+from spanscore.dialects._content import has_objects as has_objects
 from spanscore.dialects._content_of_events import as_attributes as as_attributes
 from spanscore.dialects._control_flow import mcp_failure as mcp_failure
 from spanscore.dialects._control_flow import state_of_result as state_of_result

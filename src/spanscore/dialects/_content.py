@@ -38,8 +38,7 @@ def with_texts(span: Span) -> Span:
 
     The conventions allow both, and a Collector can parse a text.
     """
-    is_structured = not _STRUCTURES.isdisjoint(map(type, span.attributes.values())) and _has_objects(span.attributes)
-    if not is_structured and not (span.events and any(_has_objects(event.attributes) for event in span.events)):
+    if not has_objects(span.attributes) and not any(has_objects(event.attributes) for event in span.events):
         return span
     return span._replace(
         attributes=_texts(span.attributes),
@@ -47,8 +46,12 @@ def with_texts(span: Span) -> Span:
     )
 
 
-def _has_objects(attributes: Attributes) -> bool:
-    return any(map(_is_object, attributes.values()))
+def has_objects(attributes: Attributes) -> bool:
+    """Return whether any attribute is an object or a list with one."""
+    values = attributes.values()
+    if _STRUCTURES.isdisjoint(map(type, values)):
+        return False
+    return any(dict in map(type, value) if type(value) is list else type(value) is dict for value in values)
 
 
 def _is_object(value: AttributeValue) -> bool:

@@ -108,6 +108,8 @@ def with_control_flow(span: Span, reading: Reading) -> Reading:
     A call that waits or was refused has not failed; a call that the result of an MCP server calls failed has.
     """
     call = reading.call
+    if call is None and not (reading.is_model or span.events or span.status_code == StatusCode.ERROR):
+        return reading
     raised = _raised(span) if span.events or span.status_code == StatusCode.ERROR else None
     if call is None:
         # A span around the call, or of a step before it.
@@ -156,7 +158,11 @@ def mcp_failure(result: Recorded) -> str | None:
 
 def _unapproved(span: Span) -> tuple[CallRequest, ...]:
     """Return the calls that a model's provider asks a person to approve."""
-    return next(filter(None, (messages.approvals(span.attributes.get(key)) for key in _ANSWERS)), ())
+    for key in _ANSWERS:
+        said = span.attributes.get(key)
+        if said is not None and (asked := messages.approvals(said)):
+            return asked
+    return ()
 
 
 def _raised(span: Span) -> CallState | None:

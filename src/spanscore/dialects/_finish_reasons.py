@@ -24,7 +24,7 @@ def asks(attributes: Attributes, keys: Iterable[str], said: AttributeValue = Non
         keys: the keys of the finish reasons.
         said: the answer itself: without a reason, it may ask for tools in a part that was cut off.
     """
-    reasons = [attributes[key] for key in keys if attributes.get(key)]
+    reasons = [reason for key in keys if (reason := attributes.get(key))]
     if reasons:
         return any(map(_is_for_tools, reasons))
     return isinstance(said, str) and is_unreadable(said)

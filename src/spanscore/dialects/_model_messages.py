@@ -45,16 +45,24 @@ _ANSWER_WRAPPERS: Final = (
 )
 _FAILED: Final = ("is_error", "isError", "error")
 _ANSWERED: Final = frozenset({"result", "output", "response"})
+_KEYS_OF_ANSWERS: Final = frozenset(_ANSWER_WRAPPERS)
 WORDS_OF_ANSWERS: Final = ("tool", "function_call_output", providers.MCP_CALL, providers.DECISION)
 """Of which every text has one in which `answers` finds something: no encoder escapes letters."""
 _ANSWER_TYPES: Final = frozenset({"tool", "tool_call_response", "tool_result", "tool-result", "function_call_output"})
 
 
-def requests(messages: Recorded) -> tuple[CallRequest, ...]:
+class Walked(list[tuple[dict[str, Any], dict[str, Any] | None, str | None]]):
+    """The objects in messages. Where the functions below take messages, they take these instead: read once, used often.
+
+    Each with the request that it wraps, if any, and the key that it or its list stands at. In document order.
+    """
+
+
+def requests(messages: Recorded | Walked) -> tuple[CallRequest, ...]:
     """Return the calls that messages of a model ask for, each id once, in their order."""
     found: list[CallRequest] = []
     seen: set[str] = set()
-    for node, inner, key in _walk(messages):
+    for node, inner, key in walked(messages):
         if inner is None and _NAMES.isdisjoint(node):
             continue
         request = _request(node, inner, key)
@@ -75,7 +83,7 @@ def may_ask(text: str) -> bool:
     return "name" in lower or "tool" in lower or "function" in lower
 
 
-def answers(messages: Recorded) -> dict[str, JSON]:
+def answers(messages: Recorded | Walked) -> dict[str, JSON]:
     """Return the results in messages to a model, by call id."""
     return {
         call_id: result
@@ -84,14 +92,15 @@ def answers(messages: Recorded) -> dict[str, JSON]:
     }
 
 
-def answers_of_provider(said: Recorded) -> dict[str, JSON]:
+def answers_of_provider(said: Recorded | Walked) -> dict[str, JSON]:
     """Return the results in a model's own messages, by call id: of tools that its provider has executed.
 
     Of such a call without a result the result is None: it was executed as well.
     """
+    said = walked(said)
     made = {
         call_id: None
-        for node, _, _ in _walk(said)
+        for node, _, _ in said
         if kind_of(node) in providers.TYPES
         and (call_id := providers.call_id_of(node))
         and not providers.asks_for_approval(node)
@@ -99,25 +108,25 @@ def answers_of_provider(said: Recorded) -> dict[str, JSON]:
     return {**made, **answers(said)}
 
 
-def failures(messages: Recorded) -> dict[str, JSON]:
+def failures(messages: Recorded | Walked) -> dict[str, JSON]:
     """Return a short text for each result in messages to a model that is marked as a failure, by call id."""
     return {call_id: failure for call_id, _, failure in answered(messages) if call_id is not None and failure}
 
 
-def answered(messages: Recorded) -> Iterator[tuple[str | None, Recorded, str | None]]:
+def answered(messages: Recorded | Walked) -> Iterator[tuple[str | None, Recorded, str | None]]:
     """Yield for each result in messages the id of its call, the result, and a short text if it is marked as a failure.
 
     Anthropic and MCP mark failures by `is_error`, Bedrock and LangChain by `status: "error"`, Haystack by
     `error: true`. Without an id, a message of a tool and the results in it are several.
     """
-    for node, _, _ in _walk(messages):
-        body = next((node[key] for key in _ANSWER_WRAPPERS if key in node), node)
-        kind = kind_of(node)
+    for node, _, _ in walked(messages):
+        body, kind = node, kind_of(node)
+        if not _KEYS_OF_ANSWERS.isdisjoint(node):
+            body = next(node[key] for key in _ANSWER_WRAPPERS if key in node)
         if kind == providers.MCP_CALL and (made := providers.answer_of(node)) is not None:
             yield made.call_id, made.result, made.error
-        if not isinstance(body, Mapping) or not (
-            body is not node or node.get("role") == "tool" or kind in _ANSWER_TYPES or providers.is_result(kind)
-        ):
+        is_answer = body is not node or kind in _ANSWER_TYPES or node.get("role") == "tool" or providers.is_result(kind)
+        if not is_answer or not isinstance(body, Mapping):
             continue
         if kind_of(body) == providers.DECISION:
             continue
@@ -143,20 +152,20 @@ def approvals(said: AttributeValue) -> tuple[CallRequest, ...]:
     return approvals_in(content.decoded(said))
 
 
-def approvals_in(messages: Recorded) -> tuple[CallRequest, ...]:
+def approvals_in(messages: Recorded | Walked) -> tuple[CallRequest, ...]:
     """Return the calls that messages ask a person to approve."""
-    asking = (node for node, _, _ in _walk(messages) if providers.asks_for_approval(node))
+    asking = (node for node, _, _ in walked(messages) if providers.asks_for_approval(node))
     return tuple(request for node in asking if (request := providers.request_of(node)) is not None)
 
 
-def decisions(messages: Recorded) -> Iterator[CallReading]:
+def decisions(messages: Recorded | Walked) -> Iterator[CallReading]:
     """Yield the decisions of a person in messages to a model: the call waits for the provider, or was refused."""
-    for node, _, _ in _walk(messages):
+    for node, _, _ in walked(messages):
         if kind_of(node) == providers.DECISION and (decision := providers.answer_of(node)) is not None:
             yield decision
 
 
-def refusals(messages: Recorded) -> dict[str, JSON]:
+def refusals(messages: Recorded | Walked) -> dict[str, JSON]:
     """Return the reasons of the decisions that refuse a call, by call id."""
     return {
         each.call_id: content.reparsed(each.result)
@@ -168,7 +177,7 @@ def refusals(messages: Recorded) -> dict[str, JSON]:
 def definitions(tools: Recorded) -> dict[str, JSON]:
     """Return the JSON Schema of each tool's arguments, by tool name."""
     found: dict[str, JSON] = {}
-    for node, _, _ in _walk(tools):
+    for node, _, _ in walked(tools):
         name = node.get("name")
         schema = next((node[key] for key in _SCHEMA if isinstance(node.get(key), dict)), None)
         if isinstance(name, str) and schema:
@@ -271,15 +280,15 @@ def each_message(value: Recorded, is_message: Callable[[Mapping[str, Any]], bool
                 pending.extend(reversed(node.values()))
 
 
-def _walk(value: Recorded) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None, str | None]]:
-    """Yield every object in document order, with the request it wraps, if any, and the key it or its list stands at.
-
-    Requests are not entered.
-    """
+def walked(value: Recorded | Walked) -> Walked:
+    """Return the objects in a value; those in requests are left out."""
+    if isinstance(value, Walked):
+        return value
+    found = Walked()
     pending: list[tuple[Any, str | None]] = [(value, None)] if isinstance(value, (dict, list)) else []
     for _ in range(MAX_NODES):
         if not pending:
-            return
+            break
         node, key = pending.pop()
         if type(node) is list:
             pending += [(item, key) for item in reversed(node) if type(item) in _ENTERED]
@@ -287,9 +296,10 @@ def _walk(value: Recorded) -> Iterator[tuple[dict[str, Any], dict[str, Any] | No
         inner = None
         if not _WRAPPERS.isdisjoint(node):
             inner = next((node[wrapper] for wrapper in _WRAPPED if isinstance(node.get(wrapper), dict)), None)
-        yield node, inner, key
-        if inner is None and kind_of(node) not in _REQUEST_TYPES:
-            if not _ENTERED.isdisjoint(map(type, node.values())):
-                pending += [(item, name) for name, item in reversed(node.items()) if type(item) in _ENTERED]
-        elif inner is not None and _NAMES_OF_ARGUMENTS.isdisjoint(inner):
-            pending.append((inner, key))
+        found.append((node, inner, key))
+        if inner is not None:
+            if _NAMES_OF_ARGUMENTS.isdisjoint(inner):
+                pending.append((inner, key))
+        elif not _ENTERED.isdisjoint(map(type, node.values())) and kind_of(node) not in _REQUEST_TYPES:
+            pending += [(item, name) for name, item in reversed(node.items()) if type(item) in _ENTERED]
+    return found

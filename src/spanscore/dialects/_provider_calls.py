@@ -42,8 +42,10 @@ def is_result(kind: str | None) -> bool:
 
 def asks_for_approval(node: Mapping[str, Any]) -> bool:
     """Return whether an object is a request for a person's approval."""
+    if node.get("type") == ASKS:
+        return True
     given = node.get(GENERIC)
-    return kind_of(node) == ASKS or (isinstance(given, dict) and kind_of(given) == ASKS)
+    return isinstance(given, dict) and given.get("type") == ASKS
 
 
 def call_id_of(node: Mapping[str, Any]) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from spanscore.contracts import CallReading, ModelReading, SentMessage
@@ -56,7 +56,7 @@ def refusals_in(sent: AttributeValue) -> dict[str, JSON]:
     return messages.refusals(content.decoded(sent)) if has_decisions else {}
 
 
-def history_in(sent: AttributeValue) -> tuple[SentMessage, ...]:
+def history_in(sent: AttributeValue) -> Sequence[SentMessage]:
     """Return the messages that an attribute holds, as `history`; of a text without calls one message.
 
     Most traces begin with such a text, and to read it would take longer than all the rest.
@@ -66,12 +66,12 @@ def history_in(sent: AttributeValue) -> tuple[SentMessage, ...]:
     return history(content.decoded(sent))
 
 
-def history(sent: Recorded) -> tuple[SentMessage, ...]:
+def history(sent: Recorded) -> Sequence[SentMessage]:
     """Return the messages in their order, wherever they stand."""
-    return tuple(map(_message, messages.each_message(sent, _is_message)))
+    return _Messages(list(messages.each_message(sent, _is_message)))
 
 
-def numbered_history(attributes: Attributes, prefix: str, key: re.Pattern[str]) -> tuple[SentMessage, ...]:
+def numbered_history(attributes: Attributes, prefix: str, key: re.Pattern[str]) -> Sequence[SentMessage]:
     """Return messages that are spread over numbered attributes, by the names that OpenInference gives their fields.
 
     Args:
@@ -88,16 +88,37 @@ def _is_message(node: Mapping[str, Any]) -> bool:
     return of_langchain or (isinstance(kind, str) and kind in _TYPES) or model_calls.role(node) is not None
 
 
+class _Messages(Sequence[SentMessage]):
+    """Messages that are read one by one, on first use: in most traces only the last one is looked at."""
+
+    def __init__(self, nodes: Sequence[dict[str, Any]]) -> None:
+        self._nodes: Final = nodes
+        self._read: Final[dict[int, SentMessage]] = {}
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __getitem__(self, place: Any) -> Any:
+        places = range(len(self._nodes))[place]
+        return self._at(places) if isinstance(places, int) else [self._at(each) for each in places]
+
+    def _at(self, place: int) -> SentMessage:
+        if place not in self._read:
+            self._read[place] = _message(self._nodes[place])
+        return self._read[place]
+
+
 def _message(node: dict[str, Any]) -> SentMessage:
+    parts = messages.walked(node)
     answers = [
-        CallReading(call_id=call_id, result=result, error=error) for call_id, result, error in messages.answered(node)
+        CallReading(call_id=call_id, result=result, error=error) for call_id, result, error in messages.answered(parts)
     ]
-    answers += messages.decisions(node)
+    answers += messages.decisions(parts)
     # Where no result has an id, the last one is in the others.
     with_ids = [answer for answer in answers if answer.call_id]
     return SentMessage(
         is_user_text=model_calls.is_user_text(node),
-        requests=(*messages.requests(node), *messages.approvals_in(node)),
+        requests=(*messages.requests(parts), *messages.approvals_in(parts)),
         answers=tuple(with_ids or answers[1:] or answers),
     )
 

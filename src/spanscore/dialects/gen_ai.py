@@ -22,7 +22,18 @@ from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import openinference
-from spanscore.model import JSON, NOT_RECORDED, Attributes, Later, LaterList, Recorded, Span, SpanEvent
+from spanscore.model import (
+    EMPTY,
+    JSON,
+    NOT_RECORDED,
+    Attributes,
+    Later,
+    LaterList,
+    OnFirstUse,
+    Recorded,
+    Span,
+    SpanEvent,
+)
 
 OPERATION: Final = "gen_ai.operation.name"
 TOOL_NAME: Final = "gen_ai.tool.name"
@@ -160,23 +171,32 @@ class GenAi:
         said: Recorded = NOT_RECORDED
         if span.events or span.is_log or not isinstance(output, str) or messages.may_ask(output):
             said = _message_list(span, OUTPUT, {_CHOICE})
-        requests = messages.requests(said)
+        parts = messages.walked(said)
+        requests = messages.requests(parts) if parts else ()
+        asks = (
+            bool(requests)
+            or finish_reasons.asks(span.attributes, finish_reasons.READS, output)
+            or finish_reasons.asked_in(said)
+        )
+        tools = span.attributes.get(DEFINITIONS)
+        definitions = EMPTY if tools is None else Later(lambda: messages.definitions(content.decoded(tools)))
+        if not (parts or span.events or span.is_log or INPUT in span.attributes):
+            return ModelReading(requests=requests, asks=asks, tool_definitions=definitions)
+        sent = OnFirstUse(lambda: messages.walked(_message_list(span, INPUT, _SENT)))
         return ModelReading(
             requests=requests,
-            asks=bool(requests)
-            or finish_reasons.asks(span.attributes, finish_reasons.READS, output)
-            or finish_reasons.asked_in(said),
+            asks=asks,
             answers=Later(
                 lambda: {
-                    **messages.answers_of_provider(said),
-                    **messages.answers(sent := _message_list(span, INPUT, _SENT)),
-                    **messages.refusals(sent),
+                    **messages.answers_of_provider(parts),
+                    **messages.answers(sent.content()),
+                    **messages.refusals(sent.content()),
                 }
             ),
-            refused=Later(lambda: messages.refusals(_message_list(span, INPUT, _SENT))),
-            by_provider=Later(lambda: messages.answers_of_provider(said)),
-            failures=Later(lambda: {**messages.failures(said), **messages.failures(_message_list(span, INPUT, _SENT))}),
-            tool_definitions=Later(lambda: messages.definitions(content.decoded(span.attributes.get(DEFINITIONS)))),
+            refused=Later(lambda: messages.refusals(sent.content())),
+            by_provider=Later(lambda: messages.answers_of_provider(parts)) if parts else EMPTY,
+            failures=Later(lambda: {**messages.failures(parts), **messages.failures(sent.content())}),
+            tool_definitions=definitions,
             history=LaterList(lambda: _history(span)),
         )
 

@@ -17,6 +17,7 @@ from rich.text import Text
 from spanscore.contracts.immediate import Immediate
 from spanscore.emitters._report_line import line
 from spanscore.emitters.sending.in_time import within
+from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
 from spanscore.model import Report
 from spanscore.reports.tally import COLUMNS, Tally
@@ -38,7 +39,7 @@ class LiveTable(Immediate):
         self._clock: Final = clock
         self._tallies: Final[dict[str, Tally]] = {}
         self._failing: Final[deque[str]] = deque(maxlen=_FAILING_SHOWN)
-        self._trajectories = 0
+        self._scored = 0
         self._lock: Final = Lock()  # guards the numbers while they are drawn
         is_below_log = sys.stderr.isatty()  # else the log is no part of what is drawn over
         self._live: Final = Live(
@@ -58,7 +59,7 @@ class LiveTable(Immediate):
         failing = line(report, self._clock()).rstrip() if report.label == "fail" else None
         with self._lock:
             is_whole = report.conversation is None or report.conversation.finished is not None
-            self._trajectories += is_whole
+            self._scored += report.conversation is None
             for evaluation in report.evaluations if is_whole else ():
                 tally = Tally(evaluation.type, evaluation.informational)
                 self._tallies.setdefault(evaluation.name, tally).add(evaluation.outcome)
@@ -77,5 +78,5 @@ class LiveTable(Immediate):
             for name, tally in self._tallies.items():
                 table.add_row(printable(name), tally.type, *tally.cells, style=tally.style)
             failing = [Text(each, style="red") for each in self._failing]
-            title = Text(f"{self._trajectories} trajectories scored", style="bold")
+            title = Text(f"{plural(self._scored, 'run')} scored", style="bold")
         return Group(title, table, *failing)

@@ -1,4 +1,4 @@
-"""Scores on the terminal: a line of text for each trajectory, or a table that is kept up to date."""
+"""Scores on the terminal: a line of text for each run, or a table that is kept up to date."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from spanscore.model import Report
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleExporter:
-    """Prints one line for each trajectory."""
+    """Prints one line for each run."""
 
 
 class Console:
     """The terminal.
 
-    Shows scores as they come: a live table on a terminal of our own, otherwise a line for each trajectory.
+    Shows scores as they come: a live table on a terminal of our own, otherwise a line for each run.
 
     A terminal that is stopped, or a reader that does not read, holds nothing up: lines wait in a queue, and those
     that do not fit are left out and counted.

@@ -35,7 +35,7 @@ _Line: TypeAlias = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonlExporter:
-    """Appends one JSON object for each trajectory to a file, with the arguments and results of its tool calls."""
+    """Appends one JSON object for each run to a file, with the arguments and results of its tool calls."""
 
     path: Annotated[FilePath, Example("scores.jsonl")]
     """The file."""
@@ -44,7 +44,7 @@ class JsonlExporter:
 class Jsonl:
     """A JSON Lines file.
 
-    Appends a line of JSON for each trajectory to a file, in the form of `spanscore score --format json`.
+    Appends a line of JSON for each run to a file, in the form of `spanscore score --format json`.
 
     The attributes of the run, which may hold all that a user said, are in it only with `tool_content: true`.
 

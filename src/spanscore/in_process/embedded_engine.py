@@ -57,10 +57,9 @@ def for_process(config: Config, *, root_takes_events: bool, delays: bool = True)
         root_takes_events: the front door passes the root span on and can put events on it.
         delays: whether the front door can wait after a root's end.
     """
-    if config.receivers:
-        _LOGGER.warning("spanscore: `receivers` has no effect inside an application; it is for `spanscore serve`")
-    if config.monitors:
-        _LOGGER.warning("spanscore: `monitors` has no effect inside an application; it is for `spanscore serve`")
+    for section in ("receivers", "monitors", "keep"):
+        if getattr(config, section):
+            _LOGGER.warning("spanscore: `%s` has no effect inside an application; it is for `spanscore serve`", section)
     whole = config.for_process()
     if root_takes_events and "annotate" not in config.given:
         whole = replace(whole, annotate="root_event")

@@ -57,8 +57,8 @@ def mistyped(word: str, known: Iterable[str]) -> str | None:
     return None
 
 
-def there_is(wanted: str, known: Collection[str]) -> str:
-    """Return which values there are, for a message about one that no run has: the first ones, or those that are near.
+def existing(wanted: str, known: Collection[str]) -> str:
+    """Return the existing values, for a message about one that no run has: the first ones, or those that are near.
 
     Args:
         wanted: the value that was asked for.
@@ -70,7 +70,7 @@ def there_is(wanted: str, known: Collection[str]) -> str:
     near = nearest(wanted, shown, 1, _REMOTELY) if len(shown) > 1 else []
     the_nearest = f"; the nearest is {printable(near[0], MAX_LABEL_CHARS)}" if near else ""
     listed = ", ".join(printable(each, MAX_LABEL_CHARS) for each in sorted(shown))
-    return f"there is {listed}{more}{the_nearest}"
+    return f"runs have {listed}{more}{the_nearest}"
 
 
 def unmatched(name: str, wanted: str, known: Iterable[str]) -> str | None:
@@ -84,7 +84,7 @@ def unmatched(name: str, wanted: str, known: Iterable[str]) -> str | None:
     values = dict.fromkeys(known)
     if not values or wanted in values:
         return None
-    return f"{name}: {printable(wanted, MAX_LABEL_CHARS)!r} matches no run; {there_is(wanted, values)}"
+    return f"{name}: {printable(wanted, MAX_LABEL_CHARS)!r} matches no run; {existing(wanted, values)}"
 
 
 class ManyNames:

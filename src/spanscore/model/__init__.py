@@ -51,6 +51,7 @@ from spanscore.model.spans import session_key as session_key
 from spanscore.model.tool_call import ToolCall as ToolCall
 from spanscore.model.values import Later as Later
 from spanscore.model.values import LaterList as LaterList
+from spanscore.model.values import OnFirstUse as OnFirstUse
 from spanscore.model.values import value as value
 
 
@@ -115,6 +116,9 @@ class Trajectory:
     """The calls before the pause of which nothing shows whether they were made; they are none of `calls`."""
     refused: tuple[ToolCall, ...] = ()
     """The calls before the pause that were refused, as if they had been made; they are none of `calls`."""
+    reordered: tuple[int, ...] = ()
+    """The indexes of the first calls in another order that they may have had. Of the calls before a pause that one
+    answer of a model asks for, messages do not show which waited, and were made after the others."""
     recognised: bool = True
     """Whether a dialect recognises any span of the trace; if not, it is probably no agent's."""
     several_conversations: bool = False
@@ -132,6 +136,11 @@ class Trajectory:
         place = next((place for place, call in enumerate(self.calls) if not call.restored), len(self.calls))
         calls = (*self.calls[:place], *earlier, *self.calls[place:])
         return replace(self, calls=calls, completeness=self.completeness.of(calls))
+
+    def having_waited(self) -> Trajectory:
+        """Return the same if its first calls had been made in their other order: some had waited."""
+        first = tuple(self.calls[index] for index in self.reordered)
+        return replace(self, calls=(*first, *self.calls[len(first) :]))
 
     def having_failed(self) -> Trajectory:
         """Return the same if the calls of which content would show that had failed."""
@@ -230,7 +239,9 @@ class Evaluation:
     @property
     def failing(self) -> bool:
         """Whether the run fails by it: it failed or was not passed, and is not informational."""
-        return self.label == "fail" or (isinstance(self.outcome, Failed) and not self.informational)
+        if self.informational or isinstance(self.outcome, Skipped):
+            return False
+        return isinstance(self.outcome, Failed) or not self.outcome.passed
 
 
 @value
@@ -296,9 +307,13 @@ class Report:
     @property
     def label(self) -> Literal["pass", "fail", "not_evaluated"]:
         """`fail` when an evaluation failed or was not passed, `not_evaluated` when none has a score."""
-        if self.failing:
-            return "fail"
-        return "pass" if any(evaluation.label == "pass" for evaluation in self.evaluations) else "not_evaluated"
+        found: Literal["pass", "not_evaluated"] = "not_evaluated"
+        for evaluation in self.evaluations:
+            if evaluation.failing:
+                return "fail"
+            if evaluation.label == "pass":
+                found = "pass"
+        return found
 
     @property
     def verdict(self) -> Literal["pass", "fail", "none"]:

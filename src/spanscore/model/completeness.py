@@ -69,15 +69,21 @@ class Completeness:
 
     def of(self, calls: Iterable[ToolCall]) -> Completeness:
         """Return the same for a trajectory with these calls."""
-        arguments_recorded = results_recorded = True
-        for call in calls:
-            if call.arguments is NOT_RECORDED:
-                arguments_recorded = False
-            if call.result is NOT_RECORDED and call.error is None:
-                results_recorded = False
+        arguments_recorded, results_recorded = recorded(calls)
         if (arguments_recorded, results_recorded) == (self.arguments_recorded, self.results_recorded):
             return self
         return replace(self, arguments_recorded=arguments_recorded, results_recorded=results_recorded)
+
+
+def recorded(calls: Iterable[ToolCall]) -> tuple[bool, bool]:
+    """Return whether the arguments, and the results, of all these calls are recorded, as `Completeness` has it."""
+    arguments_recorded = results_recorded = True
+    for call in calls:
+        if call.arguments is NOT_RECORDED:
+            arguments_recorded = False
+        if call.result is NOT_RECORDED and call.error is None:
+            results_recorded = False
+    return arguments_recorded, results_recorded
 
 
 _NAMED: Final = 3

@@ -18,7 +18,7 @@ def value(cls: type[_T]) -> type[_T]:
     return dataclass(slots=True, kw_only=True, unsafe_hash=True)(cls)
 
 
-class _OnFirstUse(Generic[_Content]):
+class OnFirstUse(Generic[_Content]):
     """A content that is read on first use, which in most traces is never.
 
     A model is sent the whole conversation and all its tools each time: to read them takes longer than all the rest.
@@ -30,34 +30,35 @@ class _OnFirstUse(Generic[_Content]):
         self._find: Final = find
         self._found: _Content | None = None
 
-    def _all(self) -> _Content:
+    def content(self) -> _Content:
+        """Return the content, read now if it was not read before."""
         if self._found is None:
             self._found = self._find()
         return self._found
 
     def __len__(self) -> int:
-        return len(self._all())
+        return len(self.content())
 
 
-class Later(_OnFirstUse[Mapping[str, JSON]], Mapping[str, JSON]):
+class Later(OnFirstUse[Mapping[str, JSON]], Mapping[str, JSON]):
     """A mapping whose content is read on first use."""
 
     __slots__ = ()
 
     def __getitem__(self, key: str) -> JSON:
-        return self._all()[key]
+        return self.content()[key]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
+        return iter(self.content())
 
 
-class LaterList(_OnFirstUse[Sequence[_T]], Sequence[_T]):
+class LaterList(OnFirstUse[Sequence[_T]], Sequence[_T]):
     """A sequence whose content is read on first use. It equals any sequence with the same items."""
 
     __slots__ = ()
 
     def __getitem__(self, place: Any) -> Any:
-        return self._all()[place]
+        return self.content()[place]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and [*self] == [*other]

@@ -131,13 +131,13 @@ def _scopes(parts: Sequence[ResourcePart], messages: JsonMessages, findings: Fin
                 yield JudgedSpans(scope.where, resource, name, _spans(scope, messages))
 
 
-def _spans(scope: ScopePart, messages: JsonMessages) -> Iterator[tuple[int, SpanMessage | SpanRefused] | None]:
+def _spans(scope: ScopePart, messages: JsonMessages) -> Iterator[SpanMessage | SpanRefused | None]:
     for index, raw in enumerate(scope.items):
         try:
-            yield index, (yield from messages.making(raw, SpanMessage))
+            yield (yield from messages.making(raw, SpanMessage))
         except SpanRefused as refused:
             refused.trace_id, refused.span_id = ids_of(raw, SpanMessage)
-            yield index, refused
+            yield refused
         except MalformedRequest as error:
             raise MalformedRequest(f"{scope.where}.spans[{index}]: {error.what}") from error
 

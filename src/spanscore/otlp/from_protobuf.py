@@ -68,7 +68,7 @@ def decode_protobuf(
 def decoding_protobuf(
     body: bytes, *, max_spans: int | None = SPANS_PER_REQUEST, wanted: WantedAttributes | None = None
 ) -> Steps[Decoded]:
-    """Decode like `decode_protobuf`, in steps: a clean request in one step, others in steps of one span."""
+    """Decode like `decode_protobuf`, in steps: a clean request in one step, others in steps of a few spans."""
     clean = clean_requests.decoded(body, max_spans, wanted)
     return (yield from decoding_any(body, max_spans=max_spans, wanted=wanted)) if clean is None else clean
 
@@ -76,7 +76,7 @@ def decoding_protobuf(
 def decoding_any(
     body: bytes, *, max_spans: int | None = SPANS_PER_REQUEST, wanted: WantedAttributes | None = None
 ) -> Steps[Decoded]:
-    """Decode any request like `decode_protobuf`, in steps of one span. This code defines the meaning of a request."""
+    """Decode any request like `decode_protobuf`, in steps of a few spans. This code defines what a request means."""
     findings = Findings(is_bounded=max_spans is not None)
     return judging(_scope_spans(body, findings, max_spans), findings, wanted)
 
@@ -91,7 +91,7 @@ def trace_ids(body: bytes) -> tuple[bytes, ...]:
     """
     findings = Findings()
     found = dict.fromkeys(
-        span[1].trace_id
+        span.trace_id
         for scope in _scope_spans(body, findings, None)
         for span in (() if scope is None else scope.spans)
         if span is not None
@@ -122,7 +122,7 @@ def _scope_spans(body: bytes, findings: Findings, max_spans: int | None) -> Iter
         resource = read_resource(resource_spans.resource, findings)
         for j, scope_spans in enumerate(resource_spans.scope_spans):
             where = f"resource_spans[{i}].scope_spans[{j}]"
-            yield JudgedSpans(where, resource, scope_spans.scope.name, enumerate(scope_spans.spans))
+            yield JudgedSpans(where, resource, scope_spans.scope.name, scope_spans.spans)
 
 
 def _salvaged(body: bytes, findings: Findings) -> Iterator[JudgedSpans | None]:
@@ -165,12 +165,13 @@ def _ids(body: bytes, place: Place) -> Iterator[bytes]:
     return (readable_field(body, place, number, FIELDS_LOOKED_AT) for number in _IDS)
 
 
-def _spans(body: bytes, places: Sequence[Place]) -> Iterator[tuple[int, SpanMessage | SpanRefused] | None]:
-    for index, place in enumerate(places):
+def _spans(body: bytes, places: Sequence[Place]) -> Iterator[SpanMessage | SpanRefused | None]:
+    for place in places:
+        yield None
         message = yield from _parsing(SpanMessage, body[slice(*place)])
         if isinstance(message, SpanRefused):
             message.trace_id, message.span_id = _ids(body, place)
-        yield index, message
+        yield message
 
 
 def _places(body: bytes, place: Place) -> Steps[Sequence[Sequence[Place]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
@@ -16,6 +16,10 @@ from spanscore.otlp.protobuf_values import once, read_attributes, read_events
 from spanscore.otlp.slices import Steps
 from spanscore.trajectories.wanted import WantedAttributes
 
+_SPANS_AT_ONCE: Final = 8
+_VALUES_AT_ONCE: Final = 512
+"""After so many values a step ends, too."""
+
 
 class JudgedSpans(NamedTuple):
     """The messages of the spans that share a resource and a scope."""
@@ -23,14 +27,14 @@ class JudgedSpans(NamedTuple):
     where: str
     resource: Attributes
     scope: str
-    spans: Iterable[tuple[int, SpanMessage | SpanRefused] | None]
-    """Each span or its refusal, with its place in the scope; None after a step that read none."""
+    spans: Iterable[SpanMessage | SpanRefused | None]
+    """Each span of the scope, or its refusal; None after a step that read none."""
 
 
 def judging(
     scopes: Iterable[JudgedSpans | None], findings: Findings, wanted: WantedAttributes | None
 ) -> Steps[Decoded]:
-    """Decode the spans of a request, in steps of one span.
+    """Decode the spans of a request, in steps of a few spans, or of one with many values.
 
     Args:
         scopes: the spans of each scope, and None after a step that read none.
@@ -44,17 +48,23 @@ def judging(
         if scope_spans is None:
             continue
         where, resource, scope, messages = scope_spans
-        for each in messages:
+        index = in_step = 0
+        most_values = findings.values + _VALUES_AT_ONCE
+        for message in messages:
+            if message is not None:
+                index += 1
+                in_step += 1
+                try:
+                    spans.append(_span(message, resource, scope, wanted, findings))
+                    sizes.append(findings.size)
+                except SpanRefused as refused:
+                    findings.refuse(refused.reason, f"{where}.spans[{index - 1}]: {refused}")
+                    findings.lose(message.trace_id, message.span_id)
+                if in_step < _SPANS_AT_ONCE and findings.values < most_values:
+                    continue
             yield
-            if each is None:
-                continue
-            index, message = each
-            try:
-                spans.append(_span(message, resource, scope, wanted, findings))
-                sizes.append(findings.size)
-            except SpanRefused as refused:
-                findings.refuse(refused.reason, f"{where}.spans[{index}]: {refused}")
-                findings.lose(message.trace_id, message.span_id)
+            in_step = 0
+            most_values = findings.values + _VALUES_AT_ONCE
     return findings.decoded(spans, sizes)
 
 
@@ -82,7 +92,6 @@ def _span(
     if isinstance(message, SpanRefused):
         raise message
     findings.begin_span()
-    ids = findings.ids
     span_id = message.span_id
     trace_id = message.trace_id
     parent_span_id = check_ids(trace_id, span_id, message.parent_span_id, findings)
@@ -91,27 +100,35 @@ def _span(
             check_link_ids(link.trace_id, link.span_id)
     left_out_before = findings.attributes_left_out
     flags = message.flags
-    wanted = None if is_root(parent_span_id, flags) else wanted
-    attributes = read_attributes(message.attributes, findings, wanted)
+    attributes = read_attributes(
+        message.attributes,
+        findings,
+        wanted if parent_span_id and flags & PARENT_IS_REMOTE != PARENT_IS_REMOTE else None,
+    )
     events = message.events
     status = message.status
     name = once[message.name]
     status_message = status.message
     findings.size += names_size(name, status_message, scope)
-    return Span(
-        ids.setdefault(trace_id, trace_id),
-        span_id,
-        ids.setdefault(parent_span_id, parent_span_id),
-        name or UNNAMED,
-        message.start_time_unix_nano,
-        message.end_time_unix_nano,
-        message.kind,
-        status.code,
-        status_message,
-        attributes,
-        read_events(events, findings) if events else (),
-        scope,
-        resource,
-        flags,
-        message.dropped_attributes_count + findings.attributes_left_out - left_out_before,
+    ids = findings.ids
+    # As calling the class, whose constructor is in Python and takes as long again.
+    return tuple.__new__(
+        Span,
+        (
+            ids.setdefault(trace_id, trace_id),
+            span_id,
+            ids.setdefault(parent_span_id, parent_span_id),
+            name or UNNAMED,
+            message.start_time_unix_nano,
+            message.end_time_unix_nano,
+            message.kind,
+            status.code,
+            status_message,
+            attributes,
+            read_events(events, findings) if events else (),
+            scope,
+            resource,
+            flags,
+            message.dropped_attributes_count + findings.attributes_left_out - left_out_before,
+        ),
     )

@@ -13,9 +13,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from spanscore.model import EMPTY, Attributes, AttributeValue, SpanEvent
 from spanscore.otlp.findings import Caveat, Findings, ValueLeftOut
-from spanscore.otlp.kept_size import EVENT_SIZE, SHORT_CHARS, VALUE_SIZE, keys_size, text_size
+from spanscore.otlp.kept_size import ASCII_SIZE, EVENT_SIZE, SHORT_CHARS, VALUE_SIZE, keys_size, text_size
 from spanscore.otlp.limits import ATTRIBUTES_PER_SPAN, EVENTS_PER_SPAN, VALUE_LENGTH
-from spanscore.otlp.resources import shared
+from spanscore.otlp.resources import MOST_KNOWN, USUAL_SIZE, shared
 from spanscore.trajectories.wanted import WantedAttributes
 
 _MOST_REPEATED: Final = 8_192
@@ -38,11 +38,26 @@ class _Once(dict[str, str]):
 once: Final = _Once()
 
 
+_resources: Final[dict[bytes, tuple[Attributes, int]]] = {}
+"""Usual resources as they were sent, with the number of their values: senders repeat theirs in every request."""
+
+
 def read_resource(message: Resource, findings: Findings) -> Attributes:
     """Read the attributes of a resource."""
     if not message.attributes or not findings.begin():  # in the latter case its spans are refused
         return EMPTY
-    return shared(read_attributes(message.attributes, findings), findings.size)
+    sent = message.SerializeToString()
+    if (known := _resources.get(sent)) is not None:
+        attributes, values = known
+        findings.values += values
+        return attributes
+    values = findings.values
+    attributes = shared(read_attributes(message.attributes, findings), findings.size)
+    if findings.size <= USUAL_SIZE and len(sent) <= USUAL_SIZE and not findings.caveats:
+        if len(_resources) >= MOST_KNOWN:
+            _resources.clear()
+        _resources[sent] = attributes, findings.values - values
+    return attributes
 
 
 def read_events(messages: Sequence[SpanMessage.Event], findings: Findings) -> tuple[SpanEvent, ...]:
@@ -63,27 +78,35 @@ def read_attributes(
     pairs: Sequence[KeyValue], findings: Findings, wanted: WantedAttributes | None = None
 ) -> Attributes:
     """Read a list of attributes, or only the wanted ones; of two equal keys the last wins."""
-    values = findings.values + len(pairs)
-    if len(pairs) > ATTRIBUTES_PER_SPAN or values > findings.most_values:
+    count = len(pairs)
+    values = findings.values + count
+    if count > ATTRIBUTES_PER_SPAN or values > findings.most_values:
         pairs = findings.first(pairs)
     else:
         findings.values = values
+    keys = once if wanted is None else wanted
     read: dict[str, AttributeValue] = {}
     size = 0
     for pair in pairs:
-        key = once[pair.key] if wanted is None else wanted[pair.key]
+        key = keys[pair.key]
         if key is None:
             continue
         value = pair.value
         text = value.string_value  # most values are text, and asking which member is set takes longer
         if text and (length := len(text)) <= VALUE_LENGTH:
-            if length <= SHORT_CHARS and text.isascii():
-                text = once[text]
-                size += length
-            else:
+            if not text.isascii():
                 size += getsizeof(text)
                 text = findings.long_text(text)
+            elif length <= SHORT_CHARS:
+                size += length
+                text = once[text]
+            else:
+                size += ASCII_SIZE + length
+                text = findings.long_text(text)
             read[key or _absent_key(pair, findings)] = text
+            continue
+        if number := value.int_value:  # the next most; 0 is the default
+            read[key or _absent_key(pair, findings)] = number
             continue
         before = findings.size
         try:
@@ -93,7 +116,7 @@ def read_attributes(
             findings.leave_out_attributes(1, left_out.caveat)
     if not read:
         return EMPTY
-    findings.size += size + len(read) * VALUE_SIZE + getsizeof("".join(read))
+    findings.size += size + len(read) * VALUE_SIZE + keys_size(read)
     return read
 
 
@@ -119,11 +142,11 @@ def _value(value: AnyValue, findings: Findings) -> AttributeValue:
     if member == "string_value_strindex":
         findings.caveats[Caveat.PROFILING_FIELD] += 1
         return None
-    scalar: AttributeValue = getattr(value, member) if member else None
-    if isinstance(scalar, str | bytes):
+    scalar: str | bytes | float | None = getattr(value, member) if member else None
+    if isinstance(scalar, (str, bytes)):
         if len(scalar) > VALUE_LENGTH:
             raise ValueLeftOut(Caveat.ATTRIBUTE_LIMIT)
         findings.size += text_size(scalar) if isinstance(scalar, str) else getsizeof(scalar)
-    if isinstance(scalar, float) and math.isnan(scalar):
+    elif scalar != scalar:  # noqa: PLR0124 - only nan is so
         return math.nan  # one object: a span that is sent again must equal itself
     return scalar

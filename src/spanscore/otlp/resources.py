@@ -6,8 +6,8 @@ from typing import Final
 
 from spanscore.model import EMPTY, Attributes, SharedAttributes
 
-_MOST: Final = 256
-_USUAL: Final = 16_384
+MOST_KNOWN: Final = 256
+USUAL_SIZE: Final = 16_384
 """Bytes in memory."""
 
 _known: Final[dict[str, SharedAttributes]] = {}
@@ -25,12 +25,12 @@ def shared(attributes: Attributes, size: int) -> Attributes:
     """
     if not attributes:
         return EMPTY
-    if size > _USUAL:
+    if size > USUAL_SIZE:
         return SharedAttributes(attributes, size)
     written = repr(attributes)  # unlike equality, it distinguishes 1 from 1.0 and True
     found = _known.get(written)
     if found is None:
-        if len(_known) >= _MOST:
+        if len(_known) >= MOST_KNOWN:
             _known.clear()
         found = _known[written] = SharedAttributes(attributes, size)
     return found

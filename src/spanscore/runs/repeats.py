@@ -85,10 +85,10 @@ class Repeats:
     def why_below(self, bound: float) -> str:
         """Return why the case fails a gate on its pass rate; nothing where it holds."""
         if self.interval is None:
-            return "has no verdict, which is no pass"
+            return "no run has a verdict, which is no pass"
         lower, upper = self.interval
         if self.none:
-            return f"has no verdict in {self.none} of {self.runs} runs, which is no pass"
+            return f"{self.none} of {self.runs} runs without a verdict, which is no pass"
         if lower >= bound:
             return ""
         told = f"{self.passed} of {self.decided} runs passed, 95 % interval {lower:.3f} to {upper:.3f}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import Counter, deque
 from typing import Final, NamedTuple
 
 from spanscore.collect.table import TraceTable
@@ -24,6 +24,8 @@ class ScoredAhead(NamedTuple):
     scoring: Scoring
     pipeline: Pipeline
     took_s: float
+    failures: Counter[tuple[str, str]]
+    """The number of failures of dialects, by name and type of the error. They count only if the scores are used."""
 
 
 class _BegunAhead(NamedTuple):
@@ -31,6 +33,7 @@ class _BegunAhead(NamedTuple):
     pipeline: Pipeline
     began: float
     steps: Steps[Scoring]
+    failures: Counter[tuple[str, str]]
 
 
 class Ahead:
@@ -60,19 +63,28 @@ class Ahead:
             return -math.inf
         return self._ended[0][0] - _AHEAD_S if self._ended else math.inf
 
-    def step(self, pipeline: Pipeline) -> None:
-        """Do a step of scoring a trace, if there is one. Raises the errors of scoring; the trace is left, then."""
+    def step(self, pipeline: Pipeline, until: float = -math.inf) -> None:
+        """Score a trace, if there is one, until it is scored or, after at least one step, until the time `until`.
+
+        Raises the errors of scoring; the trace is left, then.
+        """
         beginning, self._beginning = self._beginning or self._next(pipeline), None
         if beginning is None:
             return
-        trace, pipeline, began, steps = beginning
+        trace, pipeline, began, steps, failures = beginning
         try:
             next(steps)
+            while self._clock() < until:
+                next(steps)
         except StopIteration as done:
-            self._scored[trace.trace_id] = ScoredAhead(done.value, pipeline, self._clock() - began)
+            self._scored[trace.trace_id] = ScoredAhead(done.value, pipeline, self._clock() - began, failures)
             self._spans += len(trace.spans)
         else:
             self._beginning = beginning
+        finally:
+            if pipeline.reader.failures:
+                failures.update(pipeline.reader.failures)
+                pipeline.reader.failures.clear()
 
     def scored(self, trace: Trace, pipeline: Pipeline) -> ScoredAhead | None:
         """Return the scores of a closed trace, once; None if it was not scored like this."""
@@ -109,5 +121,5 @@ class Ahead:
             if self._is_scored(trace, pipeline):  # it has several roots
                 continue
             self.forget(trace.trace_id)
-            return _BegunAhead(trace, pipeline, self._clock(), pipeline.begin(trace))
+            return _BegunAhead(trace, pipeline, self._clock(), pipeline.begin(trace), Counter())
         return None

@@ -35,8 +35,15 @@ class PendingOutcome(Protocol):
 Answer: TypeAlias = Outcome | PendingOutcome
 
 
+def is_doubtful(trajectory: Trajectory) -> bool:
+    """Return whether some calls of a run are in doubt."""
+    if trajectory.uncertain or trajectory.refused or trajectory.reordered:
+        return True
+    return any(call.may_be_refused or call.may_have_failed for call in trajectory.calls)
+
+
 def with_doubts(trajectory: Trajectory, evaluate: Callable[[Trajectory], Answer]) -> Answer:
-    """Return the outcome of a run, or the reason why its earlier calls do not allow one.
+    """Return the outcome of a doubtful run, or the reason why its earlier calls do not allow one.
 
     Args:
         trajectory: the run.
@@ -45,16 +52,18 @@ def with_doubts(trajectory: Trajectory, evaluate: Callable[[Trajectory], Answer]
     certain = evaluate(trajectory)
     doubted = [index for index, call in enumerate(trajectory.calls) if call.may_be_refused]
     may_have_failed = any(call.may_have_failed for call in trajectory.calls)
-    if not (trajectory.uncertain or trajectory.refused or doubted or may_have_failed):
-        return certain
     uncertain = evaluate(trajectory.having_made(trajectory.uncertain)) if trajectory.uncertain else certain
+    other = uncertain
+    if len({call.name for call in trajectory.uncertain}) > 1:  # in which order they were made is not known either
+        other = evaluate(trajectory.having_made(trajectory.uncertain[::-1]))
     refused = evaluate(trajectory.having_made(trajectory.refused)) if trajectory.refused else certain
     without = [
         evaluate(trajectory.keeping(index for index in range(len(trajectory.calls)) if index not in left_out))
         for left_out in _left_out(doubted)
     ]
     failed = evaluate(trajectory.having_failed()) if may_have_failed else certain
-    answers = _Doubtful(trajectory, (certain, uncertain, refused, failed, *without))
+    waited = evaluate(trajectory.having_waited()) if trajectory.reordered else certain
+    answers = _Doubtful(trajectory, (certain, uncertain, other, refused, failed, waited, *without))
     return answers.result() if answers.done() else answers
 
 
@@ -73,8 +82,8 @@ def _left_out(doubted: Sequence[int]) -> Iterator[frozenset[int]]:
 class _Doubtful:
     """The outcome of a run that was evaluated several times.
 
-    As it is, with uncertain calls, with refused ones, with failures that may have been, and without calls that may have
-    been refused.
+    As it is, with uncertain calls, with refused ones, with failures that may have been, in another order, and without
+    calls that may have been refused.
     """
 
     def __init__(self, trajectory: Trajectory, answers: Sequence[Answer]) -> None:
@@ -88,11 +97,15 @@ class _Doubtful:
         return all(answer.done() for answer in self._pending)
 
     def result(self, timeout: float | None = None, /) -> Outcome:
-        certain, uncertain, refused, failed, *without = (
+        certain, uncertain, other, refused, failed, waited, *without = (
             answer if isinstance(answer, OUTCOMES) else answer.result(timeout) for answer in self._answers
         )
-        if _label(certain) != _label(uncertain):
+        if not _label(certain) == _label(uncertain) == _label(other):
             return Skipped(f"whether {_tools(self._trajectory.uncertain)} was made before the pause cannot be told")
+        if _label(certain) != _label(waited):
+            calls = self._trajectory.calls
+            moved = [calls[index] for place, index in enumerate(self._trajectory.reordered) if place != index]
+            return Skipped(f"the order of {_tools(moved)} before the pause cannot be told")
         if any(_label(certain) != _label(each) for each in without):
             doubted = [call for call in self._trajectory.calls if call.may_be_refused]
             return Skipped(f"whether {_tools(doubted)} was made cannot be told")

@@ -10,6 +10,9 @@ from spanscore.contracts.instruments.tallies import Tallies
 from spanscore.messages.faults import Faults
 from spanscore.model import Failed, Report, Trace
 
+_LEAST_S: Final = 0.2
+"""The time of each emitter after one that used up the timeout: most have nothing left to send."""
+
 
 class Emission:
     """All emitters of an engine.
@@ -40,7 +43,7 @@ class Emission:
         for evaluation in report.evaluations:
             if isinstance(evaluation.outcome, Failed):
                 self._tallies.evaluation_errors[evaluation.name, evaluation.outcome.error_type] += 1
-        is_counted = (trace_id, report.revision) in self.counted
+        is_counted = bool(self.counted) and (trace_id, report.revision) in self.counted
         for name, emitter in self._emitters.items():
             if is_counted and isinstance(emitter, AtMostOnce) and emitter.at_most_once:
                 continue
@@ -50,12 +53,15 @@ class Emission:
                 self._contain(name, error, "emit a report")
 
     def finish(self, action: Literal["flush", "close"], clock: Callable[[], float], timeout_s: float) -> bool:
-        """Flush or close every emitter, and return whether all of them sent everything within the timeout."""
+        """Flush or close every emitter, and return whether all of them sent everything within the timeout.
+
+        If one emitter uses up the timeout, each later one gets a moment more.
+        """
         deadline = clock() + timeout_s
         self.unfinished = tuple(self._emitters)
         for name, emitter in self._emitters.items():
             try:
-                if getattr(emitter, action)(max(0.0, deadline - clock())):
+                if getattr(emitter, action)(max(min(_LEAST_S, timeout_s), deadline - clock())):
                     self.unfinished = tuple(each for each in self.unfinished if each != name)
             except BaseException as error:  # noqa: BLE001 - as above
                 self._contain(name, error, action)

@@ -10,6 +10,7 @@ from spanscore.contracts import Emitter, SendsInBackground, SendsInOrder
 from spanscore.contracts.instruments import own
 from spanscore.emitters.otlp.forward import Forward
 from spanscore.emitters.sending.send_queue import SendQueue
+from spanscore.messages.plural import plural
 from spanscore.metrics.telemetry import OwnTelemetry
 from spanscore.service.pages import OK, OK_BUT
 
@@ -60,7 +61,11 @@ class Downstream:
         if not queue.is_sending:
             return "the thread that sends has ended"
         away_s, why = queue.delay
-        away = f"nothing could be sent for {away_s:.0f} s ({why}), {queue.size} items wait" if why else ""
+        away = (
+            f"nothing could be sent for {away_s:.0f} s ({why}), {plural(queue.size, 'item')} in the queue"
+            if why
+            else ""
+        )
         is_onward = self._onward is not None and queue is self._onward.outbox
         most = _NEARLY_FULL if is_onward else _FULL_OF_EVENTS if queue in self._of_events else math.inf
         if queue.fullness >= most:

@@ -10,8 +10,7 @@ import time
 import zlib
 from collections.abc import Callable
 from concurrent.futures import Executor
-from contextlib import suppress
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from spanscore.contracts.immediate import Immediate
@@ -24,7 +23,8 @@ from spanscore.reports.page.story import cut
 from spanscore.reports.reason_table import CountedRun
 
 _WAITING: Final = 64
-"""The most reports that wait to be written as text. If more come, the oldest are dropped."""
+"""The most reports that wait to be written as text, beside the last one. If more come, those between are dropped: to
+free a report costs less right after it was made."""
 MOST_PER_S: Final = 80
 """Runs that are shown in a second; further ones are only counted."""
 _PACE_S: Final = 1 / MOST_PER_S
@@ -117,6 +117,8 @@ class RecentRuns(Immediate):
         self._clock: Final = clock
         self._since_s = clock()
         self._waiting: Final = SimpleQueue[Report | None]()
+        self._latest: Report | None = None
+        """The last report, while it does not fit into the queue."""
         self._is_open = False
         self._ended: Final = threading.Event()
         self._lock: Final = threading.Lock()
@@ -143,24 +145,27 @@ class RecentRuns(Immediate):
         threading.Thread(target=self._write, name="spanscore-page", daemon=True).start()
 
     def emit(self, report: Report) -> None:
-        """Put a report into the queue if runs are kept; a full queue drops its oldest report."""
+        """Put a report into the queue if runs are kept; if it is full, the report waits until the next one comes."""
         if not self._is_open or not report.trajectory.recognised:
             return
-        if self._waiting.qsize() >= _WAITING:
-            self.skipped += 1
-            with suppress(Empty):
-                self._waiting.get_nowait()
-        self._waiting.put(report)
+        with self._lock:
+            if self._latest is None and self._waiting.qsize() < _WAITING:
+                self._waiting.put(report)
+                return
+            self.skipped += self._latest is not None
+            self._latest = report
 
     def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - the shown runs are lost with the process
         """Write the waiting reports, and keep no more."""
         self._is_open = False
         self._ended.set()
+        self._put_latest()
         self._waiting.put(None)
         return True
 
     def _write(self) -> None:
         while (report := self._waiting.get()) is not None:
+            self._put_latest()
             try:
                 line = encoded(bounded_line(report, _RUN_BYTES))
                 counted = CountedRun.of(report)
@@ -170,6 +175,12 @@ class RecentRuns(Immediate):
                 _log.exception("a run cannot be shown on the page")
             del report  # which would be kept until the next one comes
             self._ended.wait(self._pace_s)
+
+    def _put_latest(self) -> None:
+        with self._lock:
+            if self._latest is not None:
+                self._waiting.put(self._latest)
+                self._latest = None
 
     def _keep(self, key: bytes, text: bytes, line: bytes, counted: CountedRun) -> None:
         is_packed = len(line) > self._unpacked_bytes

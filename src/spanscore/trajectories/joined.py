@@ -27,22 +27,27 @@ def joined(requested: Requested, calls: Mapping[int, CallReading]) -> list[tuple
         negative, a place in `Resumption.awaited`, if the request is of an earlier trace.
     """
     resumption = requested.resumption
-    continuing = {index: tail for index in calls if (tail := resumption.tail_of(index)) is not None}
+    if not requested.requests and not resumption.tails:
+        completed = [call if _is_whole(call) else _completed(call, None, requested) for call in calls.values()]
+        return [(None, call) for call in _with_results(completed, requested)]
+    continuing = {}
+    if resumption.tails:
+        continuing = {index: tail for index in calls if (tail := resumption.tail_of(index)) is not None}
     here = {index: call for index, call in calls.items() if index not in continuing} if continuing else calls
     found = _ranked(here, [request for _, request in requested.requests])
     of_tails: dict[int, dict[int, CallReading]] = {}
     for index, tail in continuing.items():
         of_tails.setdefault(tail.model, {})[index] = calls[index]
     for tail in {tail.model: tail for tail in continuing.values()}.values():
-        ranked = _ranked(of_tails[tail.model], [each.request for each in tail.last], are_continuing=True)
+        of_tail = _ranked(of_tails[tail.model], [each.request for each in tail.last], are_continuing=True)
         place = resumption.place_of(tail)
-        found.update((index, (None if rank is None else rank + place, call)) for index, (rank, call) in ranked.items())
-    ranks = [found[index][0] for index in calls]
+        found.update((index, (None if rank is None else rank + place, call)) for index, (rank, call) in of_tail.items())
+    ranked = [found[index] for index in calls]
     completed = [
-        _completed(found[index][1], None if rank is None else requested.request(rank), requested)
-        for index, rank in zip(calls, ranks, strict=True)
+        call if _is_whole(call) else _completed(call, None if rank is None else requested.request(rank), requested)
+        for rank, call in ranked
     ]
-    return [*zip(ranks, _with_results(completed, requested), strict=True)]
+    return [*zip([rank for rank, _ in ranked], _with_results(completed, requested), strict=True)]
 
 
 def _ranked(
@@ -56,12 +61,13 @@ def _ranked(
     without one by name and arguments. Calls that are continuing have been asked for in another trace, for which some
     frameworks make up other ids: they join by name and arguments, or by order, whatever the ids and arguments are.
     """
-    asked_for = frozenset(request.name for request in requests)
-    every = {index: _as_asked(call, asked_for) for index, call in calls.items()}
+    asked_for = frozenset([request.name for request in requests])
+    every = {index: _as_asked(call, asked_for) if call.other_names else call for index, call in calls.items()}
     join = _Join(requests)
-    # Some providers count calls from 0 in every answer.
-    join.by_key(every, _named_id, lambda request: (request.call_id, request.name))
-    join.by_key(every, lambda call: call.call_id, lambda request: request.call_id)
+    if not join.by_single_ids(every):
+        # Some providers count calls from 0 in every answer.
+        join.by_key(every, _named_id, lambda request: (request.call_id, request.name))
+        join.by_key(every, lambda call: call.call_id, lambda request: request.call_id)
     if join.left and len(join.ranks) < len(every):
         join.by_made_up_ids(every, {request.call_id for request in requests})
         without_id = {index: call for index, call in every.items() if call.call_id is None}
@@ -85,6 +91,17 @@ class _Join:
     def __init__(self, requests: Iterable[CallRequest]) -> None:
         self.ranks: dict[int, int] = {}
         self.left = dict(enumerate(requests))
+
+    def by_single_ids(self, calls: Mapping[int, CallReading]) -> bool:
+        """Join by id, and return whether that could be done at once, as each call and each request has its own id."""
+        ranks = {request.call_id: rank for rank, request in self.left.items()}
+        ids = {call.call_id for call in calls.values()}
+        if len(ranks) < len(self.left) or len(ids) < len(calls) or None in ids or None in ranks:
+            return False
+        for index, call in calls.items():
+            if call.call_id in ranks:
+                self._join(index, ranks[call.call_id])
+        return True
 
     def by_key(
         self,
@@ -144,10 +161,14 @@ class _Join:
         del self.left[rank]
 
 
+def _is_whole(call: CallReading) -> bool:
+    """Return whether a request would add nothing to a call."""
+    is_named = call.name is not None and call.call_id is not None
+    return is_named and call.arguments is not NOT_RECORDED and call.sole_argument is None
+
+
 def _completed(call: CallReading, request: CallRequest | None, requested: Requested) -> CallReading:
     name, arguments, call_id = call.name, call.arguments, call.call_id
-    if name is not None and call_id is not None and arguments is not NOT_RECORDED and call.sole_argument is None:
-        return call
     if request is not None:
         name, call_id = name or request.name, call_id or request.call_id
         if arguments is NOT_RECORDED or _is_sole(request.arguments, call.sole_argument):
@@ -173,7 +194,7 @@ def _with_results(calls: Sequence[CallReading], requested: Requested) -> list[Ca
     If providers count calls from 0 in every answer, several calls share an id, and get no result.
     """
     found = list(calls)
-    if not any(map(_lacks_result, calls)):
+    if not requested.has_results or not any(map(_lacks_result, calls)):
         return found
     times = Counter(call.call_id for call in calls)
     lacking = {

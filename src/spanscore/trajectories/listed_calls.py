@@ -35,10 +35,10 @@ def executed_calls(
     # The model's requests fill gaps of the spans: ids, arguments, the order of simultaneous calls, and calls that a
     # framework has answered without running anything.
     if calls and tree.models:
-        executed = joined(requested, calls)
-        ranks.update((index, rank) for index, (rank, _) in zip(calls, executed, strict=True))
-        calls = {index: reading for index, (_, reading) in zip(calls, executed, strict=True)}
-        if not any(reading.not_a_call for reading in tree.readings):
+        executed = withheld.joined if withheld.joined and not withheld.superseded else joined(requested, calls)
+        ranks.update(zip(calls, [rank for rank, _ in executed], strict=True))
+        calls = dict(zip(calls, [reading for _, reading in executed], strict=True))
+        if requested.requests and not tree.not_calls:
             asked = [
                 (index, _asked(tree, index, request, answer, requested.failure(request.call_id)), before)
                 for index, request, answer, before in requested.unexecuted(ranks)
@@ -52,7 +52,8 @@ def executed_calls(
                 tree,
                 index,
                 calls[index],
-                may_be_refused=index in withheld.doubted or _may_be_refused(tree, requested, index, calls[index]),
+                may_be_refused=index in withheld.doubted
+                or (calls[index].refusal != "shown" and _may_be_refused(tree, requested, index, calls[index])),
             ),
         )
         for index in in_order
@@ -117,7 +118,7 @@ def requested_calls(tree: SpanTree, requested: Requested, withheld: Withheld) ->
     In a trace of one step of a run, only requests with a result that a model was sent are calls: the trace does not
     record executions.
     """
-    if any(reading.call is not None or reading.not_a_call for reading in tree.readings):
+    if not requested.requests or tree.calls or tree.parts or tree.not_calls:
         return []
     return [
         (index, _asked(tree, index, request, answer.result, answer.error) if answer else _asked(tree, index, request))
@@ -145,7 +146,7 @@ def _asked(
 
 def _may_be_refused(tree: SpanTree, requested: Requested, index: int, reading: CallReading) -> bool:
     """Return whether only content that is not recorded shows whether an executed call was refused."""
-    if reading.refusal == "shown" or reading.result is not NOT_RECORDED:
+    if reading.result is not NOT_RECORDED:
         return False
     if reading.refusal == "hidden":
         return True

@@ -11,6 +11,7 @@ from typing import Final
 from spanscore.compare.matching import json_key
 from spanscore.contracts import CallRequest
 from spanscore.model import NOT_RECORDED, Recorded, StatusCode, ToolCall
+from spanscore.trajectories.model_answers import unrecorded
 from spanscore.trajectories.readings import NONE
 from spanscore.trajectories.requested import Requested
 from spanscore.trajectories.tree import SpanTree
@@ -65,6 +66,8 @@ def lost_calls(
         calls: executed calls by the position of their span, and answered requests by the position of the model's span.
         run_of: the agent's run that each span works in.
     """
+    if not requested.requests:
+        return []
     asked = [(index, call) for index, call in calls if index not in tree.calls]
     are_recorded = len(asked) < len(calls) or any(tree.spans[index].scope in RUN_THEIR_TOOLS for index in tree.agents)
     if not asked or not are_recorded:
@@ -78,9 +81,7 @@ def lost_calls(
     ]
 
 
-def unshown_calls(
-    tree: SpanTree, requested: Requested, calls: Sequence[tuple[int, ToolCall]], run_of: Sequence[int]
-) -> list[int]:
+def unshown_calls(tree: SpanTree, calls: Sequence[tuple[int, ToolCall]], run_of: Sequence[int]) -> list[int]:
     """Return the positions of the models' spans that asked for calls which neither a span nor a message shows.
 
     The messages are not recorded, or cut off: the model's finish reason says that it asked for calls. It was asked
@@ -90,18 +91,17 @@ def unshown_calls(
 
     Args:
         tree: the spans.
-        requested: the requests of the models.
         calls: as above.
         run_of: as above.
     """
-    resumes = any(tree.readings[index].resumes for index in tree.pauses)
-    if resumes or not any(index in tree.calls for index, _ in calls):
+    if not calls or not tree.models or not any(index in tree.calls for index, _ in calls):
         return []
-    silent = [index for index in requested.unrecorded() if not tree.spans[index].is_log]
+    if any(tree.readings[index].resumes for index in tree.pauses):
+        return []
+    silent = [index for index in unrecorded(tree) if not tree.spans[index].is_log]
     if not silent:
         return []
-    told = {*tree.calls, *tree.parts, *tree.agents, *tree.pauses}
-    told.update(index for index, reading in enumerate(tree.readings) if reading.not_a_call)
+    told = {*tree.calls, *tree.parts, *tree.agents, *tree.pauses, *tree.not_calls}
     starts_ns = sorted(tree.spans[index].start_ns for index in told)
     asked_ns: dict[int, list[int]] = {}
     for index in tree.models:
@@ -130,6 +130,8 @@ def lost_without_ids(
         ranks: the rank of the request of each executed call, as `joined` finds it.
         run_of: the agent's run that each span works in.
     """
+    if not requested.requests:
+        return []
     made = {rank for rank in ranks.values() if rank is not None}
     unmade = [
         (index, request)
@@ -167,16 +169,18 @@ def lost_requests(tree: SpanTree, run_of: Sequence[int]) -> list[int]:
         tree: the spans.
         run_of: the agent's run that each span works in.
     """
-    frameworks = RUN_THEIR_TOOLS - _WITHOUT_MODELS
+    if not tree.agents or not tree.calls:
+        return []
     others = {index for index in tree.agents if tree.spans[index].status_code != StatusCode.ERROR}
     others -= {run_of[index] for index in tree.models}
     if not others:
         return []
+    frameworks = RUN_THEIR_TOOLS - _WITHOUT_MODELS
     asked = others & {run_of[index] for index in tree.calls if tree.readings[index].only_if_asked}
     silent = {index for index in others if tree.spans[index].scope in frameworks}
     within_calls = tree.nearest(tree.calls)
-    known = {*tree.calls, *tree.parts, *tree.agents, *tree.superseded}
-    known.update(index for index, reading in enumerate(tree.readings) if reading.not_a_call or reading.is_workflow)
+    known = {*tree.calls, *tree.parts, *tree.agents, *tree.superseded, *tree.not_calls}
+    known.update(index for index, reading in enumerate(tree.readings) if reading.is_workflow)
     silent -= {run_of[index] for index, call in enumerate(within_calls) if call == NONE and index not in known}
     return [run for run in dict.fromkeys(run_of[index] for index in tree.calls) if run in silent | asked]
 

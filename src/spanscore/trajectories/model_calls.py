@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from spanscore.contracts import ModelCallReading
 from spanscore.model import ModelCall, ToolCall
-from spanscore.trajectories.reader import joined_model_calls
+from spanscore.trajectories.joined_readings import joined_model_calls
 from spanscore.trajectories.readings import NONE
 from spanscore.trajectories.requested import Requested
 from spanscore.trajectories.tree import SpanTree

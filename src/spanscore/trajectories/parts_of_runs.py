@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from functools import cached_property
+from itertools import chain
 from typing import Any, Final
 
-from spanscore.model import Completeness, ToolCall, WithheldCall
+from spanscore.model import ToolCall, WithheldCall
 from spanscore.trajectories.readings import NONE
 from spanscore.trajectories.resumption import EarlierCalls, Resumption
 from spanscore.trajectories.tree import SpanTree
@@ -43,14 +44,17 @@ class PartsOfRuns:
             {rank for rank in ranks.values() if rank is not None},
             {rank for index in refused if (rank := ranks.get(index)) is not None},
             [call for _, call in listed],
+            [name for _, name, _ in withheld.told()] if resumption.tails else (),
         )
         self._earlier_of: Final[dict[int, list[EarlierCalls]]] = {}
         for each in self._earlier:
             self._earlier_of.setdefault(run_of[each.model], []).append(each)
         continued = [each for each in self._earlier if each.is_resumed]
         self._resumed: Final = {run for each in continued for run in self._around(each.model)}
-        begun_unseen = list(self._begun_unseen(listed, ranks, {each.below for each in continued}))
-        unseen = [*resumption.cut, *begun_unseen]
+        waited = {withheld.calls[index].call_id for index in withheld.superseded}
+        begun_unseen = list(self._begun_unseen(listed, ranks, {each.below for each in continued}, waited))
+        told = list(withheld.told())
+        unseen = [*resumption.cut, *begun_unseen, *resumption.others]
         resuming = [index for index in tree.pauses if tree.readings[index].resumes]
         # A model has asked for a call that was refused before any model was asked here.
         resuming += refused if tree.models else []
@@ -59,70 +63,75 @@ class PartsOfRuns:
         within = (index for index in (*resumption.cut, *begun_unseen) if resumption.below[index] != NONE)
         self._between_unseen: Final = {run for index in within for run in self._around(index)}
         self._paused: Final[dict[int, dict[str, None]]] = {}
-        for index, name in withheld.waiting():
+        for index, name in withheld.waiting(told):
             for run in self._around(index):
                 self._paused.setdefault(run, {})[name] = None
         self._may_pause: Final = {run for index in withheld.may_wait() for run in self._around(index)}
         silent = self._possibly_continuing({run_of[index] for index, _ in listed})
         self._may_continue: Final = silent | self._begun_doubtfully(listed)
+        self._is_any: Final = bool(
+            self._earlier or self._unseen or self._paused or self._may_pause or self._may_continue
+        )
+        """Whether any run may be a part of one."""
         self._withheld: Final[dict[int, list[WithheldCall]]] = {}
-        for index, name, state in withheld.told():
+        for index, name, state in told:
             self._withheld.setdefault(run_of[index], []).append(WithheldCall(name, state))
         self._firsts: Final = {
             resumption.below[index]: index for index, _ in reversed(listed) if index in ranks and self._earlier
         }
 
-    def restore(self, calls: Mapping[int, list[ToolCall]]) -> None:
-        """Put restored calls before the first call of their run, or before the first one beside their model's span."""
-        for each in self._earlier:
-            found = calls[self._run_of[each.model]]
-            first = self._firsts.get(each.below) if each.below != NONE else None
-            span_id = None if first is None else self._tree.spans[first].span_id
-            place = next((place for place, call in enumerate(found) if span_id and call.span_id == span_id), 0)
-            found[place:place] = each.restored
+    def restore(self, calls: dict[int, list[ToolCall]]) -> None:
+        """Put restored calls before the first call of their run, or before the first one beside their model's span.
 
-    def known(self, run: int, seen: Completeness, lost: int) -> Completeness:
-        """Return the completeness of a run.
+        A model may be of no agent's run, as the span of one was lost.
+        """
+        for run, earlier in self._earlier_of.items():
+            begin: list[ToolCall] = []
+            before: dict[bytes | None, list[ToolCall]] = {}
+            made = calls.get(run, ())
+            spans_of = {call.span_id for call in made}
+            for each in sorted(earlier, key=lambda each: each.below != NONE):
+                first = self._firsts.get(each.below) if each.below != NONE else None
+                span_id = None if first is None else self._tree.spans[first].span_id
+                (before.setdefault(span_id, []) if span_id and span_id in spans_of else begin).extend(each.restored)
+            if begin or before:
+                calls[run] = [*begin, *chain.from_iterable((*before.pop(call.span_id, ()), call) for call in made)]
+
+    def known(self, run: int, seen: dict[str, Any], lost: int) -> dict[str, Any]:
+        """Return the completeness of a run, by its fields.
 
         Args:
             run: the position of its span.
             seen: the completeness of the trace.
             lost: the number of its calls whose span was lost.
         """
-        may_pause = run in self._may_pause and run not in self._paused
-        may_continue = run in self._may_continue and run not in self._unseen
-        if not (
-            lost
-            or run in self._paused
-            or run in self._resumed
-            or run in self._unseen
-            or run in self._earlier_of
-            or may_pause
-            or may_continue
-        ):
+        if not (lost or self._is_any):
             return seen
-        return replace(
-            seen,
-            spans_missing=seen.spans_missing + lost,
-            paused=tuple(self._paused.get(run, ())),
-            resumed=run in self._resumed or run in self._unseen,
-            begin_unseen=run in self._unseen,
-            between_unseen=run in self._between_unseen,
-            may_pause=may_pause,
-            may_continue=may_continue,
-            uncertain=tuple(
+        return {
+            **seen,
+            "spans_missing": seen["spans_missing"] + lost,
+            "paused": tuple(self._paused.get(run, ())),
+            "resumed": run in self._resumed or run in self._unseen,
+            "begin_unseen": run in self._unseen,
+            "between_unseen": run in self._between_unseen,
+            "may_pause": run in self._may_pause and run not in self._paused,
+            "may_continue": run in self._may_continue and run not in self._unseen,
+            "uncertain": tuple(
                 dict.fromkeys(call.name for each in self._earlier_of.get(run, ()) for call in each.uncertain)
             ),
-        )
+        }
 
     def around(self, run: int) -> dict[str, Any]:
         """Return the calls of a run that are none of its calls, by the fields of a trajectory."""
+        if not (self._withheld or self._earlier_of):
+            return {}
         earlier = self._earlier_of.get(run, ())
         refused = (WithheldCall(name, "refused") for each in earlier for name in each.named)
         return {
             "withheld": (*self._withheld.get(run, ()), *refused),
             "uncertain": tuple(call for each in earlier for call in each.uncertain),
             "refused": tuple(call for each in earlier for call in each.refused),
+            "reordered": next((each.reordered for each in earlier if each.below == NONE), ()),
         }
 
     def _around(self, index: int) -> set[int]:
@@ -159,11 +168,21 @@ class PartsOfRuns:
 
     def _begins(self, index: int) -> bool:
         """Return whether no call and no model's span starts before a span."""
-        start_ns = self._tree.spans[index].start_ns
-        return all(self._tree.spans[each].start_ns >= start_ns for each in (*self._tree.calls, *self._tree.models))
+        return self._first_ns is None or self._tree.spans[index].start_ns <= self._first_ns
+
+    @cached_property
+    def _first_ns(self) -> int | None:
+        """The earliest start of a call or of a model's span."""
+        return min(
+            (self._tree.spans[index].start_ns for index in (*self._tree.calls, *self._tree.models)), default=None
+        )
 
     def _begun_unseen(
-        self, listed: Sequence[tuple[int, ToolCall]], ranks: Mapping[int, int | None], restored: set[int]
+        self,
+        listed: Sequence[tuple[int, ToolCall]],
+        ranks: Mapping[int, int | None],
+        restored: AbstractSet[int],
+        waited: AbstractSet[str | None],
     ) -> Iterator[int]:
         """Yield the position of the first execution beside each first model that cannot have asked for it.
 
@@ -175,16 +194,18 @@ class PartsOfRuns:
             listed: as above.
             ranks: as above.
             restored: the positions of the calls below which earlier calls are known; `NONE` for the trace itself.
+            waited: the ids of calls that have waited in this trace, in spans of their own.
         """
         resumption = self._resumption
         seen = set(restored)
-        waited = {each.call_id for index in self._tree.pauses for each in self._tree.readings[index].waits} - {None}
+        waits = (each.call_id for index in self._tree.pauses for each in self._tree.readings[index].waits)
+        waited = {*waited, *waits} - {None}
         for index, call in listed if resumption.below else ():
             below = resumption.below[index]
             if below in seen:
                 continue
             seen.add(below)
-            if call.call_id in waited:
+            if call.call_id and call.call_id in waited:
                 continue
             before_ns = resumption.before_ns(index) if index in ranks else None  # else answered without an execution
             if before_ns is None or before_ns < 0:

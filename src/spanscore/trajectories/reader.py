@@ -1,45 +1,20 @@
-"""Offers spans to the dialects, and joins the readings of several dialects for one span."""
+"""Offers spans to the dialects that have a marker on them."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, fields, replace
-from operator import attrgetter
-from typing import Any, Final, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeVar
 
-from spanscore.contracts import (
-    CallReading,
-    CallState,
-    Dialect,
-    ModelCallReading,
-    ModelReading,
-    Reading,
-    TellsModelCalls,
-)
-from spanscore.dialects import as_attributes, with_control_flow
-from spanscore.model import LOG_RECORD, Later, LaterList, Span
+from spanscore.contracts import Dialect, ModelCallReading, ModelReading, Reading, TellsModelCalls
+from spanscore.dialects import as_attributes, has_objects, with_control_flow
+from spanscore.model import LOG_RECORD, Span
+from spanscore.trajectories.joined_readings import for_tools, joined_model_calls, joined_models, joined_readings
 from spanscore.trajectories.normalised import may_be_renamed, with_originals
 
 _T = TypeVar("_T")
 
 _NO_MODEL_READING: Final = ModelReading()
-
-_STATES: Final[tuple[CallState, ...]] = ("refused", "waits", "uncertain")
-"""The states of a call that was not made, or may not have been: the first that a reading of it has counts."""
-
-
-class _Fields:
-    """The fields of a kind of reading that have a default: their names, their defaults, and their values in one."""
-
-    def __init__(self, kind: type) -> None:
-        defaults = {each.name: each.default for each in fields(kind) if each.default is not MISSING}
-        self.names: Final = tuple(defaults)
-        self.defaults: Final = tuple(defaults.values())
-        self.values_of: Final[Callable[[object], tuple[Any, ...]]] = attrgetter(*defaults)
-
-
-_FIELDS: Final[Mapping[type, _Fields]] = {kind: _Fields(kind) for kind in (CallReading, Reading, ModelCallReading)}
 
 _MOST_SHAPES: Final = 4_096
 _MOST_OFFERS: Final = 1_024
@@ -82,16 +57,21 @@ class DialectReader:
                 self._by_scope[scope] |= bit
             self._by_span_name.extend((prefix, bit) for prefix in dialect.markers.span_names)
         self._attributes: Final = frozenset(self._by_attribute)
+        self._telling: Final = frozenset(id(each) for each in self.dialects if isinstance(each, TellsModelCalls))
+        """The dialects that read requests to models, by id()."""
 
     def read(self, span: Span) -> Reading | None:
         """Return the joined reading of a span, None if no dialect recognises it."""
-        span, offered = self._offered(span)
+        return self.read_offered(*self.offer(span))
+
+    def read_offered(self, span: Span, offered: Sequence[Dialect]) -> Reading | None:
+        """Return the joined reading of a span and its dialects, as `offer` returns them."""
         if not offered:
             return None
         if len(offered) == 1:
             reading = self._answer("read", Reading, offered[0], span)
         else:
-            reading = _joined(self._ask("read", Reading, offered, span))
+            reading = joined_readings(self._ask("read", Reading, offered, span))
         return None if reading is None else with_control_flow(span, reading)
 
     def knowing(self, span: Span) -> tuple[str, ...]:
@@ -100,35 +80,27 @@ class DialectReader:
 
     def reading(self, span: Span) -> tuple[Dialect, ...]:
         """Return the dialects that read a span, by precedence."""
-        span, offered = self._offered(span)
+        span, offered = self.offer(span)
         return tuple(each for each in offered if self._ask("read", Reading, [each], span))
 
     def read_model(self, span: Span) -> ModelReading:
         """Return the model's requests and the results that it was sent, as the dialects read them."""
-        span, offered = self._offered(span)
+        return self.read_model_offered(*self.offer(span))
+
+    def read_model_offered(self, span: Span, offered: Sequence[Dialect]) -> ModelReading:
+        """Return the model's side of a span and its dialects, as `offer` returns them."""
         if len(offered) == 1:
-            return _for_tools(self._answer("read_model", ModelReading, offered[0], span) or _NO_MODEL_READING)
+            return for_tools(self._answer("read_model", ModelReading, offered[0], span) or _NO_MODEL_READING)
         readings = [reading for _, reading in self._ask("read_model", ModelReading, offered, span)]
-        if len(readings) == 1:
-            return _for_tools(readings[0])
-        return _for_tools(
-            ModelReading(
-                requests=next(filter(None, (reading.requests for reading in readings)), ()),
-                asks=any(reading.asks for reading in readings),
-                history=LaterList(lambda: next(filter(None, (reading.history for reading in readings)), ())),
-                output_tools=_first_found("output_tools", readings),
-                answers=_first_found("answers", readings),
-                tool_definitions=_first_found("tool_definitions", readings),
-                refused=_all_found("refused", readings),
-                failures=_all_found("failures", readings),
-                by_provider=_all_found("by_provider", readings),
-            )
-        )
+        if len(readings) <= 1:
+            return for_tools(readings[0]) if readings else _NO_MODEL_READING
+        return for_tools(joined_models(readings))
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
         """Return the joined reading of a request to a model, None if no dialect reads it."""
         span = as_attributes(span)
-        telling = [dialect for dialect in self._offers_of(span) if isinstance(dialect, TellsModelCalls)]
+        offered = self._offers_of(span) if span.kind == LOG_RECORD else self._of_shape(span)[1]
+        telling = [dialect for dialect in offered if id(dialect) in self._telling]
         readings = [reading for _, reading in self._ask("read_model_call", ModelCallReading, telling, span)]
         return joined_model_calls(readings) if readings else None
 
@@ -153,12 +125,13 @@ class DialectReader:
                 self._by_shape[shape] = known
         return known
 
-    def _offered(self, span: Span) -> tuple[Span, tuple[Dialect, ...]]:
+    def offer(self, span: Span) -> tuple[Span, tuple[Dialect, ...]]:
         """Return a span as its instrumentation wrote it, and the dialects that have a marker on it."""
         if span.kind == LOG_RECORD:
             return span, self._offers_of(span)
-        span = as_attributes(span)
-        is_renamed, known = self._of_shape(span)
+        if span.events or has_objects(span.attributes):
+            span = as_attributes(span)
+        is_renamed, known = self._by_shape.get((span.scope, span.name, *span.attributes)) or self._of_shape(span)
         if is_renamed and (original := with_originals(span)) is not span:
             return original, self._of_shape(original)[1]
         return span, known
@@ -206,70 +179,3 @@ def _name(dialect: Dialect) -> str:
     """Return the name of a dialect: a configured one has a name, others use their class name."""
     name = getattr(dialect, "name", None)
     return name if isinstance(name, str) else type(dialect).__name__
-
-
-def _for_tools(reading: ModelReading) -> ModelReading:
-    """Return the reading without requests by which the model hands in its structured output."""
-    kept = tuple([request for request in reading.requests if request.name not in reading.output_tools])
-    if len(kept) == len(reading.requests):
-        return reading
-    return replace(reading, requests=kept, asks=bool(kept))
-
-
-def _first_found(name: str, readings: Sequence[ModelReading]) -> Later:
-    """Return the first of these mappings that is not empty, found when it is first looked at."""
-    return Later(lambda: next(filter(None, (getattr(reading, name) for reading in readings)), {}))
-
-
-def _all_found(name: str, readings: Sequence[ModelReading]) -> Later:
-    """Return all of these mappings as one, found when it is first looked at."""
-    return Later(lambda: {key: told for reading in readings for key, told in getattr(reading, name).items()})
-
-
-def joined_calls(calls: Sequence[CallReading]) -> CallReading:
-    """Return one call from several readings of it: of each field the first recorded, and the first reading's error."""
-    if len(calls) == 1:
-        return calls[0]
-    said = _first_said(CallReading, calls)
-    said["other_names"] = tuple(dict.fromkeys(name for call in calls for name in call.other_names))
-    said["error"], said["error_type"] = calls[0].error, calls[0].error_type
-    said["state"] = next((state for state in _STATES if any(call.state == state for call in calls)), "made")
-    return CallReading(**said)
-
-
-def joined_model_calls(readings: Sequence[ModelCallReading]) -> ModelCallReading:
-    """Return one request to a model from several readings of it: for each field the first value."""
-    if len(readings) == 1:
-        return readings[0]
-    is_request = False if any(reading.is_request is False for reading in readings) else None
-    return ModelCallReading(**{**_first_said(ModelCallReading, readings), "is_request": is_request})
-
-
-def _joined(ranked: Sequence[tuple[int, Reading]]) -> Reading | None:
-    known = _FIELDS[Reading]
-    telling = [(rank, each) for rank, each in ranked if known.values_of(each) != known.defaults or each.of_span]
-    if len(telling) <= 1:
-        return next((reading for _, reading in telling or ranked), None)
-    ranked, readings = telling, [reading for _, reading in telling]
-    calls = [(precedence, reading.call) for precedence, reading in ranked if reading.call is not None]
-    said = _first_said(Reading, readings)
-    if any(reading.of_span for reading in readings):
-        said["of_span"] = {key: value for reading in reversed(readings) for key, value in reading.of_span.items()}
-    if calls:
-        call = joined_calls([call for precedence, call in calls if precedence == calls[0][0]])
-        # An attribute of the conventions, which most frameworks' own lack.
-        if call.tool_type is None and (tool_type := next((each.tool_type for _, each in calls if each.tool_type), "")):
-            call = replace(call, tool_type=tool_type)
-        said["call"] = call
-    return Reading(**said)
-
-
-def _first_said(kind: type, readings: Sequence[object]) -> dict[str, Any]:
-    """Return the fields that any of the readings sets, each with the first value."""
-    known = _FIELDS[kind]
-    *values_of_others, said = map(known.values_of, readings)
-    for values in reversed(values_of_others):
-        each_field = zip(values, said, known.defaults, strict=True)
-        said = tuple([later if value is default else value for value, later, default in each_field])
-    each_value = zip(known.names, said, known.defaults, strict=True)
-    return {name: value for name, value, default in each_value if value is not default}

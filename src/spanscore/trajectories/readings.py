@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from spanscore.contracts import ModelReading, Reading
+from spanscore.contracts import Dialect, ModelReading, Reading
 from spanscore.model import LOG_RECORD, AttributeValue, Span
 from spanscore.trajectories.normalised import may_be_renamed
 from spanscore.trajectories.reader import DialectReader
@@ -30,11 +30,9 @@ class Readings:
         self.reader: Final = reader
         self.spans = spans
         """The spans, with the attributes that were moved into log records."""
-        by_id: dict[bytes, int] = {}
-        for index, span in enumerate(spans):
-            known = by_id.get(span.span_id)
-            if known is None or span.end_ns > spans[known].end_ns:
-                by_id[span.span_id] = index
+        by_id = {span.span_id: index for index, span in enumerate(spans)}
+        if len(by_id) < len(spans):
+            by_id = _latest(spans)
         # Some exporters send a span while it runs and again when it ended: its last version counts.
         self.latest: Final = frozenset(by_id.values())
         """The spans of which no later version came."""
@@ -42,9 +40,13 @@ class Readings:
         self.of_spans: Final[list[Reading]] = []
         self.of_models: Final[dict[int, ModelReading]] = {}
         """The requests of each model span, and the results that it was sent, as they are recorded in it."""
+        self.has_logs = False
+        """Whether any of the spans of which no later version came is a log record."""
         self.failures: Final[Counter[tuple[str, str]]] = Counter()
         """The number of failures of dialects, by name and type of the error."""
         self._by_id: Final = by_id
+        self._models: Final[dict[int, tuple[Span, Sequence[Dialect]]]] = {}
+        """The model spans as their dialects are given them."""
 
     @classmethod
     def of(cls, spans: Sequence[Span], reader: DialectReader) -> Readings:
@@ -56,32 +58,43 @@ class Readings:
 
     def read(self) -> Iterator[None]:
         """Read the spans, one in a step. In between, the reader may read other spans."""
+        logs = [index for index, span in enumerate(self.spans) if span.kind == LOG_RECORD and index in self.latest]
         logged: dict[int, Reading] = {}
-        for index, span in enumerate(self.spans):
-            if span.kind == LOG_RECORD and index in self.latest:
-                logged[index] = self._noted(self.reader.read, span) or NO_READING
-                yield
+        for index in logs:
+            logged[index] = self._noted(self.reader.read, self.spans[index]) or NO_READING
+            yield
         if logged:
+            self.has_logs = True
             self.spans = yield from _restored(self.spans, self._by_id, logged, partial(self._noted, self.reader.read))
+        yield from self._read_spans(logged)
+        yield from self._read_tops()
+        for index, each in enumerate(self.of_spans):
+            if each.is_model:
+                offered = self._models.get(index) or self.reader.offer(self.spans[index])
+                self.of_models[index] = self._noted(self.reader.read_model_offered, *offered)
+                yield
+
+    def _read_spans(self, logged: Mapping[int, Reading]) -> Iterator[None]:
+        reader, readings = self.reader, self.of_spans
         for index, span in enumerate(self.spans):
             reading = logged.get(index)
             if reading is None and index in self.latest:
-                reading = self._noted(self.reader.read, span)
-            self.of_spans.append(reading or NO_READING)
+                offered = reader.offer(span)
+                if offered[1]:
+                    reading = self._noted(reader.read_offered, *offered)
+                    if reading is not None and reading.is_model:
+                        self._models[index] = offered
+            readings.append(reading or NO_READING)
             if reading is not None:
                 yield
-        yield from self._read_tops()
-        for index, reading in enumerate(self.of_spans):
-            if reading.is_model:
-                self.of_models[index] = self._noted(self.reader.read_model, self.spans[index])
-                yield
 
-    def _noted(self, read: Callable[[Span], _Read], span: Span) -> _Read:
+    def _noted(self, read: Callable[..., _Read], *given: Any) -> _Read:
         """Return what is read of a span, and note failures of dialects."""
-        before = Counter(self.reader.failures) if self.reader.failures else None
-        reading = read(span)
-        if self.reader.failures:
-            self.failures.update(self.reader.failures - (before or Counter()))
+        failures = self.reader.failures
+        before = failures.copy() if failures else None
+        reading = read(*given)
+        if failures:
+            self.failures.update(failures - (before or Counter()))
         return reading
 
     def _read_tops(self) -> Iterator[None]:
@@ -95,23 +108,30 @@ class Readings:
             _says_nothing(self.of_spans[index]) or self.spans[index].parent_is_remote for index in uppermost
         ):
             return
-        silent: dict[int, bool] = {}
-        for start in range(len(self.spans)):
-            path = []
-            node = start
-            while node != NONE and node not in silent:
-                path.append(node)
-                silent[node] = False
-                node = self.parents[node]
-            for node in reversed(path):
-                span, above = self.spans[node], self.parents[node]
-                is_top = silent[above] if above != NONE else not span.parent_span_id or span.parent_is_remote
-                is_read = self.of_spans[node] is not NO_READING and not may_be_renamed(span)
-                if is_top and span.parent_span_id and is_read:
-                    top = span._replace(parent_span_id=b"")
-                    self.of_spans[node] = self._noted(self.reader.read, top) or NO_READING
-                    yield
-                silent[node] = is_top and _says_nothing(self.of_spans[node])
+        below: dict[int, list[int]] = {}
+        for index, above in enumerate(self.parents):
+            below.setdefault(above, []).append(index)
+        spans = self.spans
+        tops = [each for each in uppermost if not spans[each].parent_span_id or spans[each].parent_is_remote]
+        while tops:
+            node = tops.pop()
+            span, reading = spans[node], self.of_spans[node]
+            if span.parent_span_id and reading is not NO_READING and not may_be_renamed(span):
+                top = span._replace(parent_span_id=b"")
+                reading = self.of_spans[node] = self._noted(self.reader.read, top) or NO_READING
+                yield
+            if _says_nothing(reading):
+                tops += below.get(node, ())
+
+
+def _latest(spans: Sequence[Span]) -> dict[bytes, int]:
+    """Return the position of the last version of each span by its id: of equal ones the first."""
+    by_id: dict[bytes, int] = {}
+    for index, span in enumerate(spans):
+        known = by_id.get(span.span_id)
+        if known is None or span.end_ns > spans[known].end_ns:
+            by_id[span.span_id] = index
+    return by_id
 
 
 def _restored(

@@ -6,15 +6,16 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate, chain
+from itertools import chain
 from typing import Final
 
 from spanscore.compare.matching import json_key
 from spanscore.contracts import CallReading, CallRequest, CallState, ModelReading
 from spanscore.dialects import mcp_failure, state_of_result
 from spanscore.model import JSON, NOT_RECORDED, Recorded
-from spanscore.trajectories.readings import NONE
-from spanscore.trajectories.resumption import Resumption, SentCall, after_user, content_of, sent_calls
+from spanscore.trajectories.model_answers import each_once
+from spanscore.trajectories.resumption import Resumption
+from spanscore.trajectories.sent_calls import SentCall, after_user, content_of, sent_calls
 from spanscore.trajectories.tree import CUT_NS, SpanTree
 
 
@@ -24,8 +25,8 @@ class Requested:
     def __init__(self, tree: SpanTree) -> None:
         self._tree: Final = tree
         self._readings: Final = tree.model_readings
-        kept = _each_once(tree, self._readings)
-        self.requests: Final = [(index, request) for index in tree.models for request in kept[index]]
+        kept = each_once(tree)
+        self.requests: Final = [(index, request) for index in kept for request in kept[index]]
         """Each request with the position of its model's span; its place here is its rank."""
         self.resumption: Final = Resumption(tree)
         """The calls of the run in earlier traces."""
@@ -53,30 +54,6 @@ class Requested:
                 if first is not reading and not reading.answers.keys() <= first.answers.keys():
                     runs.add(run)
         return runs
-
-    def unrecorded(self) -> list[int]:
-        """Return the positions of the model spans that asked for calls that are recorded nowhere.
-
-        If one answer has two spans, a framework's and the client's own, one of them may list the calls: they are nested
-        or overlap in time.
-        """
-        silent = [index for index, reading in self._readings.items() if reading.asks and not reading.requests]
-        listing = [index for index, reading in self._readings.items() if reading.requests]
-        if not silent or not listing:
-            return silent
-        above, below = self._tree.nearest(listing), self._tree.nearest(silent)
-        told = {below[index] for index in listing}
-        # The models are in the order of their start: of those that began before a span ends, one overlaps with it that
-        # ends after its start.
-        starts = [self._tree.spans[index].start_ns for index in listing]
-        latest_ends = [0, *accumulate((self._tree.spans[index].end_ns for index in listing), max)]
-        return [
-            index
-            for index in silent
-            if above[index] == NONE
-            and index not in told
-            and latest_ends[bisect_left(starts, self._tree.spans[index].end_ns)] <= self._tree.spans[index].start_ns
-        ]
 
     def answer(self, call_id: str | None) -> Recorded:
         """Return the last result of a call that a model was sent.
@@ -297,30 +274,11 @@ class Requested:
                 neighbour = before[1] if before is not None and before[0] == span else None
                 yield span, request, answer, neighbour
 
+    @property
+    def has_results(self) -> bool:
+        """Whether results are searched, and a model may have been sent some."""
+        return self._tree.reader.results and bool(self._readings)
+
     def handed_back(self, call_ids: Iterable[str]) -> Mapping[str, Recorded]:
-        """Return the results of these calls that models were sent, by call id, if results are searched."""
-        if not self._tree.reader.results:
-            return {}
+        """Return the results of these calls that models were sent, by call id."""
         return {call_id: found for call_id in call_ids if (found := self.answer(call_id)) is not NOT_RECORDED}
-
-
-def _each_once(tree: SpanTree, readings: Mapping[int, ModelReading]) -> dict[int, list[CallRequest]]:
-    """Return for each model span the requests that no better span lists.
-
-    A framework's model span often wraps the client's own: only one of them counts. If two instrumentations record one
-    answer, their spans overlap: the one that ends first is nearer to the model. Without overlap, the same id is another
-    call: some providers count calls from 0 in every answer.
-    """
-    asking = {index for index, reading in readings.items() if reading.requests}
-    outer = tree.nearest(asking, barrier=tree.agents.keys() | tree.calls.keys())
-    start_ns = {index: tree.spans[index].start_ns for index in readings}
-    end_ns = {index: max(start_ns[index], tree.spans[index].end_ns) for index in readings}
-    kept: dict[int, list[CallRequest]] = {index: [] for index in readings}
-    asked_ns: dict[str, int] = {}
-    for index in sorted(asking, key=lambda index: (end_ns[index], -start_ns[index], index)):
-        for request in readings[index].requests if outer[index] == NONE else ():
-            if request.call_id is None or asked_ns.get(request.call_id, start_ns[index]) <= start_ns[index]:
-                kept[index].append(request)
-            if request.call_id is not None:
-                asked_ns[request.call_id] = end_ns[index]
-    return kept

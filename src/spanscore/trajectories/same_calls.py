@@ -12,7 +12,7 @@ from typing import Final
 from spanscore.compare.names import same_tool
 from spanscore.contracts import CallReading, CallState
 from spanscore.model import NOT_RECORDED
-from spanscore.trajectories.reader import joined_calls
+from spanscore.trajectories.joined_readings import joined_calls
 from spanscore.trajectories.readings import NONE
 from spanscore.trajectories.tree import SpanTree, topmost
 

@@ -6,7 +6,7 @@ The joins use only the span tree, independent of instrumentations; dialects read
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -24,9 +24,11 @@ from spanscore.model import (
     Unit,
     reported_trace_id,
 )
+from spanscore.model.completeness import recorded
 from spanscore.trajectories.listed_calls import executed_calls, requested_calls
 from spanscore.trajectories.lost_calls import lost_calls, lost_requests, lost_without_ids, unshown_calls
 from spanscore.trajectories.masked import is_masked, without_marks
+from spanscore.trajectories.model_answers import unrecorded
 from spanscore.trajectories.model_calls import ModelCalls
 from spanscore.trajectories.parts_of_runs import PartsOfRuns
 from spanscore.trajectories.reader import DialectReader
@@ -80,7 +82,7 @@ def trajectories(
     if not trace.spans:
         return ()
     readings = readings or Readings.of(trace.spans, reader)
-    failed_before = Counter(reader.failures)
+    failed_before = reader.failures.copy() if reader.failures else None
     tree = SpanTree(readings)
     invoked, invoked_of = tree.runs() if tree.agents else ([], [tree.root] * len(tree.spans))
     runs, run_of = ([], [tree.root] * len(tree.spans)) if unit is Unit.TRACE else (invoked, invoked_of)
@@ -93,14 +95,15 @@ def trajectories(
     withheld = Withheld(tree, merged, requested, may_block=may_block)
     executed = executed_calls(tree, merged, requested, withheld, ranks)
     listed_calls = executed or requested_calls(tree, requested, withheld)
-    lost = Counter(
-        run_of[index]
-        for find in (lost_calls, unshown_calls)
-        for index in find(tree, requested, listed_calls, invoked_of)
-    )
-    lost.update(run_of[index] for index in lost_without_ids(tree, requested, ranks, invoked_of))
-    lost.update(run_of[index] for index in lost_requests(tree, invoked_of))
-    unlisted = frozenset() if executed else frozenset(run_of[index] for index in requested.unrecorded())
+    lost: dict[int, int] = {}
+    for index in (
+        *lost_calls(tree, requested, listed_calls, invoked_of),
+        *unshown_calls(tree, listed_calls, invoked_of),
+        *lost_without_ids(tree, requested, ranks, invoked_of),
+        *lost_requests(tree, invoked_of),
+    ):
+        lost[run_of[index]] = lost.get(run_of[index], 0) + 1
+    unlisted = frozenset() if executed else frozenset(run_of[index] for index in unrecorded(tree))
     models = ModelCalls(tree) if model_calls else None
     parts = PartsOfRuns(tree, run_of, requested.resumption, withheld, listed_calls, ranks)
     with_turns = listed_calls if models is None else models.with_turns(listed_calls, requested, ranks, run_of)
@@ -114,9 +117,11 @@ def trajectories(
     responses = {
         run_of[index]: tree.readings[index].response_id for index in tree.models if tree.readings[index].response_id
     }
-    seen = _completeness(trace, tree)
+    seen = _seen(trace, tree)
     is_run = tree.recognised and (any(calls.values()) or not _is_talk(tree))
-    failures = readings.failures + (reader.failures - failed_before)
+    failures = readings.failures
+    if reader.failures:
+        failures = failures + (reader.failures - (failed_before or Counter()))
     unread = None if is_run else _TALK if tree.recognised else _unknown(tree)
     if failures:
         unread = _failed(failures)
@@ -127,7 +132,7 @@ def trajectories(
                 calls=found,
                 unit=unit,
                 response_id=responses.get(run),
-                completeness=parts.known(run, seen, lost[run]).of(found),
+                completeness=_completeness_of(found, parts.known(run, seen, lost.get(run, 0))),
                 **parts.around(run),
                 invocations=tuple(each for of, each in made.items() if unit is Unit.TRACE or of == run)
                 if made
@@ -202,23 +207,29 @@ def _of_models(models: ModelCalls, run: int, run_of: Sequence[int]) -> dict[str,
     return {"model_calls": calls, "user_text": user, "system_text": system}
 
 
-def _completeness(trace: Trace, tree: SpanTree) -> Completeness:
+def _completeness_of(calls: Sequence[ToolCall], known: Mapping[str, Any]) -> Completeness:
+    arguments_recorded, results_recorded = recorded(calls)
+    return Completeness(arguments_recorded=arguments_recorded, results_recorded=results_recorded, **known)
+
+
+def _seen(trace: Trace, tree: SpanTree) -> dict[str, Any]:
+    """Return the completeness of a trace, by the fields of `Completeness`."""
     uppermost = [span for span, parent in zip(tree.spans, tree.parents, strict=True) if parent == NONE]
     orphans = [span for span in uppermost if span.parent_span_id and not span.parent_is_remote and not span.is_log]
     from_logs = tree.spans[tree.root].is_log
     # If no other span is at the top, the missing parent may be the root, in a process that does not export here.
     is_rooted = any(not span.parent_span_id or span.parent_is_remote for span in uppermost if not span.is_log)
     has_root = from_logs or not all(span.parent_span_id for span in uppermost)
-    return Completeness(
-        root_seen=has_root or trace.close_reason is CloseReason.ROOT_ENDED,
-        from_logs=from_logs and not trace.cut_short,
-        parents_missing=len(orphans),
-        truncated=trace.close_reason in _LIMITS,
-        spans_missing=len({span.parent_span_id for span in orphans}) if is_rooted else 0,
-        spans_refused=trace.refused,
-        spans_dropped=trace.dropped,
-        content_elsewhere=tree.content_elsewhere,
-    )
+    return {
+        "root_seen": has_root or trace.close_reason is CloseReason.ROOT_ENDED,
+        "from_logs": from_logs and not trace.cut_short,
+        "parents_missing": len(orphans),
+        "truncated": trace.close_reason in _LIMITS,
+        "spans_missing": len({span.parent_span_id for span in orphans}) if is_rooted else 0,
+        "spans_refused": trace.refused,
+        "spans_dropped": trace.dropped,
+        "content_elsewhere": tree.content_elsewhere,
+    }
 
 
 def _silent(tree: SpanTree, requested: Requested, withheld: Withheld, run_of: Sequence[int]) -> dict[int, str]:

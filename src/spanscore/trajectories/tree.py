@@ -30,7 +30,6 @@ class SpanTree:
         spans = self.spans = read.spans
         self.readings: Final = read.of_spans
         self.parents: Final = read.parents
-        self._of_models: Final = read.of_models
         latest = read.latest
         self.superseded: Final = frozenset(range(len(spans))) - latest if len(latest) < len(spans) else frozenset()
         """The spans of which a later version came."""
@@ -48,6 +47,8 @@ class SpanTree:
         self.models: list[int] = []
         self.pauses: list[int] = []
         """The spans that are no calls, and show that calls wait, may wait or were refused, or that a run continues."""
+        self.not_calls: list[int] = []
+        """The spans that look like calls, and are none."""
         self.recognised = False
         """Whether a dialect recognises any of the spans."""
         self._workflow: str | None = None
@@ -60,14 +61,21 @@ class SpanTree:
                 self._add(index, self.readings[index])
         self._named: dict[int, str | None] = {index: agent for index, agent in self.agents.items() if agent}
         self._call_above: list[int] = []
+        self.model_readings: Final = self._read_models(read.of_models)
+        """The requests of each model span, and the results that it was sent, by start.
+
+        If the span of an agent's run may hold the requests of its models, and their own spans are below it, these tell.
+        """
         self._arguments_keys: dict[int, Hashable] = {}
         self.agent = self._first_agent() or self._workflow
         """The earliest agent, a run of an agent before any other span that names one."""
         self._agent_above = self.nearest(self._named)
         self._models_beside = self._named_models()
-        self._agent_around = self.nearest(self._named, barrier=self.calls) if self._models_beside else []
+        self._agent_around = self._agent_above
+        if self._models_beside and not self._outer.isdisjoint(self.calls):
+            self._agent_around = self.nearest(self._named, barrier=self.calls)
         received = self.order
-        if self.superseded or any(span.is_log for span in spans):
+        if self.superseded or read.has_logs:
             received = [index for index in self.order if index in latest]
             received = [index for index in received if not spans[index].is_log] or received
         parentless = (index for index in received if not spans[index].parent_span_id)
@@ -77,12 +85,14 @@ class SpanTree:
         if there are no spans."""
 
     @cached_property
-    def model_readings(self) -> dict[int, ModelReading]:
-        """The requests of each model span, and the results that it was sent, by start.
+    def conversations(self) -> list[str | None]:
+        """The conversation of each span, by its own id or that of the nearest span above; None if there is only one."""
+        own = [reading.conversation_id if self.several_conversations else None for reading in self.readings]
+        above = self.nearest({index for index, name in enumerate(own) if name})
+        return [name or (own[outer] if outer != NONE else None) for name, outer in zip(own, above, strict=True)]
 
-        If the span of an agent's run may hold the requests of its models, and their own spans are below it, these tell.
-        """
-        found = {index: self._of_models[index] for index in self.models}
+    def _read_models(self, of_models: Mapping[int, ModelReading]) -> dict[int, ModelReading]:
+        found = {index: of_models[index] for index in self.models}
         runs = {index for index in self.agents if index in found and found[index].asks and not found[index].requests}
         above = self.nearest(runs) if runs else []
         for run in {above[index] for index in self.models if runs and above[index] != NONE}:
@@ -121,16 +131,23 @@ class SpanTree:
 
         Such a trace has only model spans, and spans of the model's client below them.
         """
-        models = set(self.models)
-        known = models | self.superseded
-        above = self.nearest(models)
-        return not self.agents and all(index in known or outer != NONE for index, outer in enumerate(above))
+        if self.agents:
+            return False
+        known = self.superseded.union(self.models)
+        others = [index for index in self.order if index not in known]
+        if any(self.parents[index] == NONE for index in others):
+            return False
+        above = self.nearest(set(self.models)) if others else []
+        return all(above[index] != NONE for index in others)
 
     def _add(self, index: int, reading: Reading) -> None:
-        if reading.call is not None and reading.part_of_call:
-            self.parts[index] = reading.call
-        elif reading.call is not None and not reading.not_a_call:
-            self.calls[index] = reading.call
+        if reading.not_a_call:
+            self.not_calls.append(index)
+        if reading.call is not None:
+            if reading.part_of_call:
+                self.parts[index] = reading.call
+            elif not reading.not_a_call:
+                self.calls[index] = reading.call
         if reading.is_agent:
             self.agents[index] = reading.agent
         if reading.is_model:
@@ -171,27 +188,27 @@ class SpanTree:
 
         Linear in the number of spans, without recursion, and safe against parents that form a cycle.
         """
+        parents = self.parents
         if self._outer.isdisjoint(wanted):
-            return [NONE] * len(self.spans)
-        found = [_UNKNOWN] * len(self.spans)
-        for start in range(len(self.spans)):
-            path = []
-            node = start
-            answer = NONE
+            return [NONE] * len(parents)
+        found = [_UNKNOWN] * len(parents)
+        for start in self.order:
+            # Most parents start before their children, and are known.
+            node, path = start, []
             while found[node] == _UNKNOWN:
-                path.append(node)
-                found[node] = NONE
-                above = self.parents[node]
+                above = parents[node]
                 if above == NONE or above in barrier:
-                    break
-                if above in wanted:
-                    answer = above
-                    break
-                node = above
-            else:
-                answer = found[node]
+                    found[node] = NONE
+                elif above in wanted:
+                    found[node] = above
+                elif found[above] != _UNKNOWN:
+                    found[node] = found[above]
+                else:
+                    path.append(node)
+                    found[node] = NONE  # where parents form a cycle
+                    node = above
             for step in path:
-                found[step] = answer
+                found[step] = found[node]
         return found
 
     def agent_of(self, index: int) -> str | None:

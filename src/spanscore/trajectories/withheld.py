@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from spanscore.contracts import CallReading, CallRequest, CallState
@@ -12,7 +12,7 @@ from spanscore.model import NOT_RECORDED
 from spanscore.trajectories.joined import joined
 from spanscore.trajectories.readings import NONE
 from spanscore.trajectories.requested import Requested
-from spanscore.trajectories.resumption import content_of
+from spanscore.trajectories.sent_calls import content_of
 from spanscore.trajectories.tree import CUT_NS, SpanTree
 
 _UNNAMED: Final = CallRequest(name="")
@@ -53,11 +53,13 @@ class Withheld:
         self._asked: Final[dict[str, _Asked]] = {}
         self._may_wait: Final = [index for index in tree.pauses if tree.readings[index].may_wait]
         self._executed_ids: Final = {call.call_id for call in calls.values()}
+        self.joined: Sequence[tuple[int | None, CallReading]] = ()
+        """The calls with the ranks of their requests, as `joined` returns them; empty if all were surely made."""
         if not tree.pauses and not may_block and all(call.state == "made" for call in calls.values()):
             return
-        executed = joined(requested, calls)
-        self._calls: Final = {index: call for index, (_, call) in zip(calls, executed, strict=True)}
-        self._ranks: Final = {rank for rank, _ in executed if rank is not None}
+        self.joined = joined(requested, calls)
+        self._calls: Final = {index: call for index, (_, call) in zip(calls, self.joined, strict=True)}
+        self._ranks: Final = {rank for rank, _ in self.joined if rank is not None}
         self.spans.update((index, call.state) for index, call in calls.items() if call.state in {"waits", "refused"})
         self._add_unfinished()
         self._add_named()
@@ -81,23 +83,26 @@ class Withheld:
         for index, request, state in self._requested.told_by_answers({*self._executed_ids, *self._asked}):
             yield index, request.name, state
 
-    def waiting(self) -> Iterator[tuple[int, str]]:
-        """Yield the position of a span and the name for each call with which the run pauses.
+    def waiting(self, told: Iterable[tuple[int, str, CallState]]) -> Iterator[tuple[int, str]]:
+        """Yield the position of a span and the name for each of the told calls with which the run pauses.
 
-        A run has gone on if a model of the same agent was asked after the span had ended; of a span without an agent,
-        any model.
+        A run has gone on if a model of the same agent, in the same conversation, was asked after the span had ended; of
+        a span without an agent, any model.
         """
-        waits = [(index, name) for index, name, state in self.told() if state == "waits"]
+        waits = [(index, name) for index, name, state in told if state == "waits"]
         if not waits:
             return
-        latest: dict[str | None, int] = {}
+        conversations = self._tree.conversations
+        latest: dict[tuple[str | None, str | None], int] = {}
         for index in self._tree.models:
-            start_ns = self._tree.spans[index].start_ns
+            start_ns, conversation = self._tree.spans[index].start_ns, conversations[index]
             for agent in {self._tree.agent_of(index), None}:
-                latest[agent] = max(start_ns, latest.get(agent, start_ns))
+                for key in {(agent, conversation or ""), (agent, None)}:
+                    latest[key] = max(start_ns, latest.get(key, start_ns))
         ends_ns = self._ends({index for index, _ in waits})
         for index, name in waits:
-            if latest.get(self._tree.agent_of(index), -1) <= ends_ns[index]:
+            agent, conversation = self._tree.agent_of(index), conversations[index]
+            if max(latest.get((agent, each), -1) for each in (conversation, conversation and "")) <= ends_ns[index]:
                 yield index, name
 
     def may_wait(self) -> Iterator[int]:
@@ -164,11 +169,8 @@ class Withheld:
 
         A framework may write a span of all calls of an answer behind them, which is no call.
         """
-        spans, readings = self._tree.spans, self._tree.readings
-        after_ns = spans[last].start_ns
-        return index == last or any(
-            reading.not_a_call and spans[each].start_ns >= after_ns for each, reading in enumerate(readings)
-        )
+        spans = self._tree.spans
+        return index == last or any(spans[each].start_ns >= spans[last].start_ns for each in self._tree.not_calls)
 
     def _add_named(self) -> None:
         """Add the calls that other spans name: the last execution without a result, else the model's request."""

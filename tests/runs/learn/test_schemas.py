@@ -98,3 +98,19 @@ def test_every_value_is_valid_by_what_is_learned(values: list[Any]) -> None:
     schema = learned(*values)
 
     assert all(is_valid(schema, value) for value in values)
+
+
+@pytest.mark.parametrize(
+    ("values", "note"),
+    [
+        ([20] * 8, "in 8 of 8 calls, always 20"),
+        ([20, 25.5] * 4, "in 8 of 8 calls, 20 to 25.5"),
+        (["EUR"] * 8, "in 8 of 8 calls, always the same"),
+        ([True] * 8, "in 8 of 8 calls, always the same"),
+    ],
+)
+def test_the_evidence_of_an_argument(values: list[Any], note: str) -> None:
+    """For numbers, it has the least and the largest; the range of the schema has more room."""
+    schema: Any = schema_of([SeenValue(run, {"value": value}) for run, value in enumerate(values)])
+
+    assert note == schema["properties"]["value"].note

@@ -266,7 +266,7 @@ class Intake:
             return (yield from decoding_logs(body, names))
         decoding = decoding_json if encoding is Encoding.JSON else decoding_protobuf
         decoded = yield from decoding(body, wanted=wanted)
-        if wanted is not None and wanted.unused is not None:
+        if wanted is not None and wanted.unused is not None and decoded.decoder != "fast":
             yield from wanted.unused.taking_out(decoded.spans, decoded.sizes)
         return decoded
 

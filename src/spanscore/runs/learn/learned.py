@@ -135,8 +135,8 @@ class _Learner:
         """Learn all there is."""
         if len(self._runs) < MANY:
             self.remarks.append(
-                f"few runs, {len(self._runs)}: enumerations, formats of texts and what never happens are learned from "
-                f"{MANY} on"
+                f"few runs, {len(self._runs)}: enumerations, formats of texts and limits on what never happened need "
+                f"{MANY} runs"
             )
         parts = (
             self._never_used,

@@ -154,8 +154,8 @@ def _note(values: Sequence[SeenValue], calls: int) -> str:
     seen = "always the same" if distinct == 1 else f"{distinct} values"
     numbers = [each.value for each in values if isinstance(each.value, (int, float))]
     are_numbers = len(numbers) == len(values) and not any(isinstance(each, bool) for each in numbers)
-    if are_numbers and distinct > 1 and all(map(_is_moderate, numbers)):
-        seen = f"{min(numbers):g} to {max(numbers):g}"
+    if are_numbers and all(map(_is_moderate, numbers)):
+        seen = f"{min(numbers):g} to {max(numbers):g}" if distinct > 1 else f"always {numbers[0]:g}"
     return f"in {len(values)} of {plural(calls, 'call')}, {seen}"
 
 

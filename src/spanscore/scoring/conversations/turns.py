@@ -146,6 +146,7 @@ def joined_turns(turns: Iterable[Turn], *, continued: bool = False) -> JoinedTur
         withheld=tuple(each for run in runs for each in run.withheld),
         uncertain=first.uncertain,
         refused=tuple(each for run in runs for each in run.refused),
+        reordered=(),
         completeness=_all_seen(
             [run.completeness for run in runs],
             from_logs=from_logs,

@@ -29,7 +29,6 @@ def _written(kept: float) -> str:
 KeptShare = Annotated[
     float,
     Written(_kept_share, rf"(?:all|{PERCENT})", "not_a_kept_share", "5%", _written, or_number=True),
-    Le(1),
 ]
 """A share above 0, written as `5%`, `0.05` or `all`."""
 
@@ -37,6 +36,9 @@ KeptShare = Annotated[
 def _check_share(key: str, kept: float) -> None:
     if kept < _LEAST:
         raise ValueError(f"{key}: must be at least {_written(_LEAST)}: a rule cannot drop everything")
+    if kept > 1:
+        hint = f"; did you mean {kept:g}%?" if kept in range(2, 101) else ""
+        raise ValueError(f"{key}: must be at most 100%, not {kept * 100:g}%{hint}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,133 @@
+"""Joins the readings of several dialects for one span, and of several spans for one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, fields, replace
+from itertools import compress
+from operator import attrgetter, is_not
+from typing import Any, Final
+
+from spanscore.contracts import CallReading, CallState, ModelCallReading, ModelReading, Reading, SentMessage
+from spanscore.model import EMPTY, JSON, Later, LaterList
+
+_LATER: Final = frozenset({Later, LaterList})
+
+_STATES: Final[tuple[CallState, ...]] = ("refused", "waits", "uncertain")
+"""The states of a call that was not made, or may not have been: the first that a reading of it has counts."""
+
+
+class _Fields:
+    """The fields of a kind of reading that have a default: their names, their defaults, and their values in one."""
+
+    def __init__(self, kind: type) -> None:
+        defaults = {each.name: each.default for each in fields(kind) if each.default is not MISSING}
+        self.names: Final = tuple(defaults)
+        self.defaults: Final = tuple(defaults.values())
+        self.values_of: Final[Callable[[object], tuple[Any, ...]]] = attrgetter(*defaults)
+
+
+_FIELDS: Final[Mapping[type, _Fields]] = {kind: _Fields(kind) for kind in (CallReading, Reading, ModelCallReading)}
+
+_OF_MODELS: Final = tuple(each.name for each in fields(ModelReading))
+_VALUES_OF_MODELS: Final = attrgetter(*_OF_MODELS)
+
+
+def for_tools(reading: ModelReading) -> ModelReading:
+    """Return the reading without requests by which the model hands in its structured output."""
+    if not reading.requests or not reading.output_tools:
+        return reading
+    kept = tuple([request for request in reading.requests if request.name not in reading.output_tools])
+    if len(kept) == len(reading.requests):
+        return reading
+    return replace(reading, requests=kept, asks=bool(kept))
+
+
+def joined_models(readings: Iterable[ModelReading]) -> ModelReading:
+    """Return one reading of a model's side: of each field the first that has something, or may have it later, or all.
+
+    Several values that may be found later are joined later.
+    """
+    said: dict[str, Any] = {}
+    for name, values in zip(_OF_MODELS, zip(*map(_VALUES_OF_MODELS, readings), strict=True), strict=True):
+        told = [each for each in values if type(each) in _LATER or each]
+        if len(told) > 1 and name not in _FIRSTS:
+            said[name] = _JOINS[name](told)
+        elif told:
+            said[name] = told[0]
+    return ModelReading(**said)
+
+
+def _first(told: Sequence[Mapping[str, JSON]]) -> Later:
+    return Later(lambda: next(filter(None, told), EMPTY))
+
+
+def _all(told: Sequence[Mapping[str, JSON]]) -> Later:
+    return Later(lambda: {key: value for each in told for key, value in each.items()})
+
+
+def _first_list(told: Sequence[Sequence[SentMessage]]) -> LaterList[SentMessage]:
+    return LaterList(lambda: next(filter(None, told), ()))
+
+
+_FIRSTS: Final = frozenset({"requests", "asks"})
+_JOINS: Final[Mapping[str, Callable[[Any], object]]] = {
+    **dict.fromkeys(("output_tools", "answers", "tool_definitions"), _first),
+    **dict.fromkeys(("refused", "failures", "by_provider"), _all),
+    "history": _first_list,
+}
+
+
+def joined_calls(calls: Sequence[CallReading]) -> CallReading:
+    """Return one call from several readings of it: of each field the first recorded, and the first reading's error."""
+    if len(calls) == 1:
+        return calls[0]
+    said = _first_said(CallReading, map(_FIELDS[CallReading].values_of, calls))
+    said["other_names"] = tuple(dict.fromkeys(name for call in calls for name in call.other_names))
+    said["error"], said["error_type"] = calls[0].error, calls[0].error_type
+    said["state"] = next((state for state in _STATES if any(call.state == state for call in calls)), "made")
+    return CallReading(**said)
+
+
+def joined_model_calls(readings: Sequence[ModelCallReading]) -> ModelCallReading:
+    """Return one request to a model from several readings of it: for each field the first value."""
+    if len(readings) == 1:
+        return readings[0]
+    is_request = False if any(reading.is_request is False for reading in readings) else None
+    said = _first_said(ModelCallReading, map(_FIELDS[ModelCallReading].values_of, readings))
+    return ModelCallReading(**{**said, "is_request": is_request})
+
+
+def joined_readings(ranked: Sequence[tuple[int, Reading]]) -> Reading | None:
+    """Return one reading of a span from several, given with their precedence: of each field the first value.
+
+    For a call, only the readings of the lowest precedence count.
+    """
+    known = _FIELDS[Reading]
+    telling = []
+    for rank, each in ranked:
+        values = known.values_of(each)
+        if values != known.defaults or each.of_span:
+            telling.append((rank, each, values))
+    if len(telling) <= 1:
+        return telling[0][1] if telling else ranked[0][1] if ranked else None
+    said = _first_said(Reading, [values for _, _, values in telling])
+    if any(each.of_span for _, each, _ in telling):
+        said["of_span"] = {key: value for _, each, _ in reversed(telling) for key, value in each.of_span.items()}
+    if "call" in said:
+        calls = [(precedence, reading.call) for precedence, reading, _ in telling if reading.call is not None]
+        call = joined_calls([call for precedence, call in calls if precedence == calls[0][0]])
+        # An attribute of the conventions, which most frameworks' own lack.
+        if call.tool_type is None and (tool_type := next((each.tool_type for _, each in calls if each.tool_type), "")):
+            call = replace(call, tool_type=tool_type)
+        said["call"] = call
+    return Reading(**said)
+
+
+def _first_said(kind: type, readings: Iterable[tuple[Any, ...]]) -> dict[str, Any]:
+    """Return the fields that any of the readings, given as values, sets, each with the first value."""
+    known = _FIELDS[kind]
+    said: dict[str, Any] = {}
+    for values in reversed([*readings]):
+        said.update(compress(zip(known.names, values, strict=True), map(is_not, values, known.defaults)))
+    return said

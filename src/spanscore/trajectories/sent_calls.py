@@ -1,0 +1,105 @@
+"""The calls in the messages that a model was sent, with their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from spanscore.compare.matching import json_key
+from spanscore.contracts import CallReading, CallRequest, CallState, ModelReading, SentMessage
+from spanscore.dialects import mcp_failure, state_of_result
+from spanscore.model import NOT_RECORDED, ToolCall
+
+
+class SentCall(NamedTuple):
+    """A call in the messages that a model was sent, with its answer."""
+
+    request: CallRequest
+    answer: CallReading | None
+    """None if the call was not answered."""
+
+    @property
+    def state(self) -> CallState | None:
+        """The state of the call by its answer, `uncertain` if it was refused or has failed; None without an answer."""
+        return None if self.answer is None else self.answer.state
+
+    @property
+    def is_approved(self) -> bool:
+        """Whether a person has approved the call, and the model's provider executes it: it has no result yet."""
+        return self.answer is not None and self.answer.state == "waits" and self.answer.result is NOT_RECORDED
+
+
+def content_of(call: ToolCall | CallReading | CallRequest) -> tuple[str | None, object]:
+    """Return what a call has in common with a repetition of it: its name, and its arguments if they are recorded."""
+    return call.name, None if call.arguments is NOT_RECORDED else json_key(call.arguments)
+
+
+def after_user(messages: Sequence[SentMessage]) -> Sequence[SentMessage]:
+    """Return the messages behind the last text of a user; all if there is no such text."""
+    last = next((place for place in range(len(messages), 0, -1) if messages[place - 1].is_user_text), 0)
+    return messages[last:]
+
+
+def sent_calls(messages: Sequence[SentMessage], reading: ModelReading) -> Iterator[list[SentCall]]:
+    """Yield the calls of each answer of a model; answers without a result between them are one.
+
+    A model is asked again only when all calls of its answer have a result, though its messages may leave some out.
+    """
+    requests: list[CallRequest] = []
+    answers: list[CallReading] = []
+    is_last = True
+    for message in messages:
+        if message.requests and (answers or not is_last):
+            yield list(_answered(requests, answers, CallReading()))
+            requests, answers = [], []
+        requests += message.requests
+        is_last = bool(message.requests) or not requests
+        if requests:
+            answers += [_judged(answer, reading) for answer in message.answers]
+    if requests:
+        yield list(_answered(requests, answers, None if is_last or answers else CallReading()))
+
+
+def _answered(
+    requests: Sequence[CallRequest], answers: Sequence[CallReading], missing: CallReading | None
+) -> Iterator[SentCall]:
+    """Yield the calls with their answers: by id, and those of which one has no id in their order; else `missing`.
+
+    If their ids differ, as OpenAI's item has an id of its own, the answer has that of the call.
+    """
+    by_id = {answer.call_id: answer for answer in answers if answer.call_id}
+    asked_ids = {request.call_id for request in requests}
+    left = [answer for answer in answers if not answer.call_id or answer.call_id not in asked_ids]
+    are_other_ids = any(answer.call_id for answer in left)
+    if are_other_ids and len(asked_ids - by_id.keys() - {None}) > 1:
+        # Which answer is whose cannot be told.
+        states = {answer.state for answer in left}
+        left = [CallReading(state=states.pop() if len(states) == 1 else "uncertain")] * len(left)
+    others = iter(left)
+    for request in requests:
+        if request.call_id in by_id:
+            yield SentCall(request, by_id[request.call_id])
+        else:
+            answer = next(others, missing)
+            yield SentCall(replace(request, call_id=answer.call_id) if answer and are_other_ids else request, answer)
+
+
+def _judged(answer: CallReading, reading: ModelReading) -> CallReading:
+    """Return an answer with its state and its failure.
+
+    If only a mark shows the refusal, a call that was executed in an earlier trace, and failed, has it as well.
+    """
+    if answer.state != "made":
+        return answer
+    state = state_of_result(answer.result) or ("uncertain" if answer.call_id in reading.refused else None)
+    if state is not None:
+        return replace(answer, state=state)
+    return replace(answer, error=answer.error or _marked(answer, reading) or mcp_failure(answer.result))
+
+
+def _marked(answer: CallReading, reading: ModelReading) -> str | None:
+    """Return the failure that a mark elsewhere shows, if it is of this answer: some ids begin again in each answer."""
+    failure = reading.failures.get(answer.call_id or "")
+    is_own = isinstance(failure, str) and isinstance(answer.result, str) and answer.result.strip().startswith(failure)
+    return failure if is_own and isinstance(failure, str) else None
