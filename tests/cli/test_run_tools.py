@@ -182,6 +182,21 @@ def test_results_are_read_again_when_they_have_grown(tmp_path: Path, config: Pat
     assert 1 == json.loads(tools.run(f"{1:032x}"))["revision"]
 
 
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999", "9" * 5_000], ids=["NaN", "infinite", "large", "long"])
+def test_a_number_that_json_does_not_have_costs_its_line_alone(tmp_path: Path, config: Path, number: str) -> None:
+    """The line is named, and all other runs are answered."""
+    results = tmp_path / "scores.jsonl"
+    spanscore("score", record(tmp_path / "a.jsonl", GOOD, LATE), "--config", config, "--json", results)
+    lines = results.read_text()
+    broken = lines.splitlines()[0].replace('"agent":', f'"agent":{number},"earlier":', 1)
+    results.write_text(f"{lines}{broken}\n", encoding="utf-8")
+    tools = tools_of(str(results))
+
+    told = json.loads(tools.reasons())
+    assert (2, [f"{results}:3: no result of spanscore"]) == (told["runs"], told["problems"])
+    assert 2 == len(json.loads(tools.runs())["runs"])
+
+
 def test_results_of_earlier_versions(tmp_path: Path, config: Path) -> None:
     """Runs without reasons are counted as such."""
     results = tmp_path / "scores.jsonl"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import os
 import sys
 import zlib
@@ -196,10 +197,17 @@ def lines_of(path: str) -> Iterator[bytes]:
 def report_in(line: bytes) -> dict[str, Any] | None:
     """Return the result of spanscore in a line of JSON; None if it is something else."""
     try:
-        value = json.loads(line)
+        value = json.loads(line, parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError):
         return None
     return value if is_report(value) else None
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if not math.isfinite(value):
+        raise ValueError("not a number that JSON has")
+    return value
 
 
 def _state_of(path: Path) -> list[tuple[str, int, int]]:
