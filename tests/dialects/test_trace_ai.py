@@ -34,3 +34,31 @@ def test_kinds_are_attributes_of_its_own() -> None:
         call(4, "pay", {}, error="ValueError: full", error_type="ValueError", agent="planner"),
     )
     assert [(each.model, each.input_tokens) for each in trajectory.model_calls] == [("m", 3)]
+
+
+def test_an_interrupt_of_langgraph_is_a_pause() -> None:
+    """Its spans are marked, and have the status OK. A node waits for the call that its model has asked for."""
+    asked = '{"message": {"kwargs": {"tool_calls": [{"name": "pay", "args": {}, "id": "c1", "type": "tool_call"}]}}}'
+    before = node(1, "shop", "AGENT", lc_agent_name="shop"), node(2, "ChatOpenAI", "LLM", 1, output__value=asked)
+    marked = {"langgraph__interrupt": True}
+    for spans in (
+        [node(3, "Approval.after_model", "CHAIN", 1, **marked)],
+        [node(3, "tools", "CHAIN", 1, **marked), node(4, "pay", "TOOL", 3, gen_ai__tool__name="pay", **marked)],
+    ):
+        (run,) = read(*before, *spans)
+        assert ((), ("pay",)) == (run.calls, run.completeness.paused)
+    (run,) = read(*before, node(3, "pay", "TOOL", 1, gen_ai__tool__name="pay"))
+    assert (["pay"], ()) == ([*run.names], run.completeness.paused)
+
+
+def test_a_run_that_is_given_an_answer_continues() -> None:
+    """The models' messages leave calls out: the earlier ones are not known."""
+    for root, step, expected in (
+        ('{"input": "Command(resume=\'yes\')"}', "tools", True),
+        ('{"input": "x"}', "Approval.after_model", True),
+        ('{"input": "Command(goto=\'x\')"}', "tools", False),
+        ('{"messages": "Command(resume=1)"}', "tools", False),
+    ):
+        spans = node(1, "shop", "AGENT", input__value=root), node(2, step, "CHAIN", 1), node(3, "ChatOpenAI", "LLM", 1)
+        (run,) = read(*spans)
+        assert expected is run.completeness.begin_unseen

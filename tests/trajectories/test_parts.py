@@ -62,6 +62,11 @@ BEGINS_UNSEEN: Final = {
     ("openai-agents-js-approval", "hidden-approved-resumed"),
     *((name, f"hidden-{each}-resumed") for name in ("agno-approval", "langgraph-approval-tl") for each in _DECIDED),
     *(("langgraph-approval-nocontent", f"{each}-resumed") for each in (*_DECIDED, "parallel", "interrupt-approved")),
+    *(("traceai-langgraph-approval", f"mw-{each}-resumed") for each in _DECIDED),
+    *(
+        ("traceai-langgraph-approval", f"{each}-resumed")
+        for each in ("interrupt-approved", "interrupt-declined", "parallel")
+    ),
     *((f"mastra-approval{name}", "context-resumed") for name in ("", "-nocontent")),
 }
 """Parts that continue, of which the earlier calls are not recorded."""

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from typing import Final
 
-from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai, openinference
+from spanscore.dialects._langgraph import AFTER_MODEL
 from spanscore.dialects._tool_message import output_message
 from spanscore.model import Span
 
 _KIND: Final = "gen_ai.span.kind"
 _AGENT: Final = "lc_agent_name"
+_INTERRUPT: Final = "langgraph.interrupt"
+_COMMAND: Final = ('{"input": "Command(', "resume=")
+"""The beginning of LangGraph's `Command` as Python prints it, and the field that holds a person's answer."""
 
 
 class TraceAi:
     """Tool spans of FutureAGI's traceAI (recorded with 0.2.0), and of others with a `gen_ai.span.kind`.
 
     The name is in `gen_ai.tool.name`, or is the span's; the arguments are in `input.value` and the result is in
-    `output.value`, as in OpenInference.
+    `output.value`, as in OpenInference. Spans of LangGraph that an interrupt has ended are marked and have not failed.
     """
 
     precedence = Precedence.CONVENTION
@@ -30,6 +34,7 @@ class TraceAi:
         gen_ai.CALL_ID,
         gen_ai.AGENT,
         _AGENT,
+        _INTERRUPT,
         openinference.INPUT,
         openinference.OUTPUT,
     }
@@ -39,8 +44,11 @@ class TraceAi:
         attributes = span.attributes
         kind = attributes.get(_KIND)
         is_agent = kind == "AGENT"
+        is_interrupted = attributes.get(_INTERRUPT) is True
         return Reading(
-            call=_call(span) if kind == "TOOL" else None,
+            call=_call(span, is_interrupted=is_interrupted) if kind == "TOOL" else None,
+            waits=(CallRequest(name=""),) if is_interrupted and kind != "TOOL" else (),
+            resumes=span.name.endswith(AFTER_MODEL) or _resumes(span),
             is_model=kind == "LLM",
             is_agent=True if is_agent else None,
             agent=content.first_text(attributes, (gen_ai.AGENT, _AGENT)) if is_agent else None,
@@ -55,7 +63,13 @@ class TraceAi:
         return model_calls.reading(span.attributes) if span.attributes.get(_KIND) == "LLM" else None
 
 
-def _call(span: Span) -> CallReading:
+def _resumes(span: Span) -> bool:
+    begin, answer = _COMMAND
+    given = span.attributes.get(openinference.INPUT)
+    return not span.parent_span_id and isinstance(given, str) and given.startswith(begin) and answer in given
+
+
+def _call(span: Span, *, is_interrupted: bool) -> CallReading:
     attributes = span.attributes
     given = attributes.get(openinference.INPUT)
     message = output_message(content.decoded(attributes.get(openinference.OUTPUT)))
@@ -67,4 +81,5 @@ def _call(span: Span) -> CallReading:
         error=content.error(span) or message.error,
         error_type=content.error_type(span),
         call_id=content.identifier(attributes.get(gen_ai.CALL_ID)) or message.call_id,
+        state="waits" if is_interrupted else "made",
     )
