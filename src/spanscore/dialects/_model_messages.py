@@ -6,7 +6,6 @@ and "these are the tools". The shapes do not overlap, so they are recognised by 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -14,7 +13,7 @@ from spanscore.contracts import CallReading, CallRequest
 from spanscore.dialects import _content as content
 from spanscore.dialects import _provider_calls as providers
 from spanscore.dialects._provider_calls import kind_of
-from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Recorded
+from spanscore.model import JSON, NOT_RECORDED, AttributeValue, Recorded
 
 MAX_NODES: Final = 20_000
 """Bounds the walk over one message list."""
@@ -72,6 +71,11 @@ def requests(messages: Recorded | Walked) -> tuple[CallRequest, ...]:
             seen.add(request.call_id)
         found.append(request)
     return tuple(found)
+
+
+def requests_in(said: AttributeValue) -> tuple[CallRequest, ...]:
+    """Return the calls that the attribute of a model's answer asks for, as `requests`."""
+    return () if isinstance(said, str) and not may_ask(said) else requests(content.decoded(said))
 
 
 def may_ask(text: str) -> bool:
@@ -183,40 +187,6 @@ def definitions(tools: Recorded) -> dict[str, JSON]:
         if isinstance(name, str) and schema:
             found[name] = schema
     return found
-
-
-def numbered(attributes: Attributes, prefix: str, key: re.Pattern[str]) -> list[dict[str, AttributeValue]]:
-    """Return the fields of flat attributes, as `prefix.0.tool_calls.1.name`, in the order of their numbers.
-
-    Args:
-        attributes: of a span.
-        prefix: the prefix of the keys.
-        key: a whole key; its last group is the name of the field, those before are numbers.
-    """
-    found: dict[tuple[int, ...], dict[str, AttributeValue]] = {}
-    for name, value in attributes.items():
-        if name.startswith(prefix) and (match := key.fullmatch(name)):
-            *numbers, of_field = match.groups()
-            found.setdefault(tuple(map(int, numbers)), {})[of_field] = value
-    return [fields for _, fields in sorted(found.items())]
-
-
-def numbered_requests(
-    attributes: Attributes, prefix: str, key: re.Pattern[str], *, within: str = "", left_out: str | None = None
-) -> tuple[CallRequest, ...]:
-    """Return the calls of which `numbered` finds the name, the arguments and the id.
-
-    The first two may stand `within` another field; `left_out` are the arguments of a call that has no such field.
-    """
-    return tuple(
-        CallRequest(
-            name=name,
-            arguments=content.arguments(fields.get(f"{within}arguments", left_out)),
-            call_id=content.text(fields.get("id")),
-        )
-        for fields in numbered(attributes, prefix, key)
-        if (name := content.text(fields.get(f"{within}name")))
-    )
 
 
 def told(value: Recorded) -> Recorded:

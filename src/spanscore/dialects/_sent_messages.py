@@ -10,6 +10,7 @@ from spanscore.contracts import CallReading, ModelReading, SentMessage
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
+from spanscore.dialects import _numbered as numbered
 from spanscore.dialects import _provider_calls as providers
 from spanscore.model import JSON, Attributes, AttributeValue, Later, LaterList, Recorded
 
@@ -25,7 +26,7 @@ _TEXT: Final = "message_content.text"
 def reading(said: AttributeValue = None, sent: AttributeValue = None, tools: AttributeValue = None) -> ModelReading:
     """Return the reading of three attributes: the model's answer, the messages it was sent, and its tools."""
     return ModelReading(
-        requests=messages.requests(content.decoded(said)),
+        requests=messages.requests_in(said),
         answers=Later(lambda: answers_in(said, sent)),
         by_provider=Later(lambda: by_provider_in(said)),
         refused=Later(lambda: refusals_in(sent)),
@@ -77,9 +78,9 @@ def numbered_history(attributes: Attributes, prefix: str, key: re.Pattern[str]) 
     Args:
         attributes: of a span.
         prefix: with which their keys begin.
-        key: matches the keys as `messages.numbered` has it; its last group is the name of a field.
+        key: matches the keys as `numbered.numbered` has it; its last group is the name of a field.
     """
-    return history([_whole(fields) for fields in messages.numbered(attributes, prefix, key)])
+    return history([_whole(fields) for fields in numbered.numbered(attributes, prefix, key)])
 
 
 def _is_message(node: Mapping[str, Any]) -> bool:

@@ -71,7 +71,7 @@ class LlamaIndex(FrameworkDialect):
 def _opentelemetry(span: Span) -> Reading:
     operation, said = span.attributes.get(gen_ai.OPERATION), span.attributes.get(gen_ai.OUTPUT)
     return Reading(
-        waits=messages.requests(content.decoded(said)) if operation == "invoke_agent" else (),
+        waits=messages.requests_in(said) if operation == "invoke_agent" else (),
         # A workflow that continues is given no messages.
         resumes=operation == "invoke_workflow" and said is not None and gen_ai.INPUT not in span.attributes,
     )

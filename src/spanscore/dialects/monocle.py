@@ -53,7 +53,7 @@ class Monocle(FrameworkDialect):
     def read_model(self, span: Span) -> ModelReading | None:
         if content.text(span.attributes.get(_TYPE)) not in _MODEL:
             return None
-        requests = messages.requests(content.decoded(content.in_event(span, *_RESPONSE)))
+        requests = messages.requests_in(content.in_event(span, *_RESPONSE))
         reason = content.in_event(span, *_FINISH)
         return ModelReading(requests=requests, asks=finish_reasons.asks({"": reason}, [""]))
 

@@ -21,6 +21,7 @@ from spanscore.dialects import _content as content
 from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
+from spanscore.dialects import _numbered as numbered
 from spanscore.dialects import _provider_calls as providers
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Later, LaterList, Span
@@ -98,11 +99,9 @@ class Openinference:
             requests=(
                 ()
                 if has_others
-                else messages.numbered_requests(
-                    attributes, _OUTPUT_MESSAGES, _TOOL_CALL, within="function.", left_out=left_out
-                )
+                else numbered.requests(attributes, _OUTPUT_MESSAGES, _TOOL_CALL, within="function.", left_out=left_out)
             )
-            or messages.requests(content.decoded(attributes.get(OUTPUT))),
+            or messages.requests_in(attributes.get(OUTPUT)),
             asks=finish_reasons.asks(attributes, _FINISH_REASONS),
             answers=Later(
                 lambda: {
@@ -178,6 +177,6 @@ def _definitions(span: Span) -> dict[str, JSON]:
 def _flat_answers(span: Span) -> dict[str, JSON]:
     return {
         call_id: content.reparsed(content.decoded(message.get("content")))
-        for message in messages.numbered(span.attributes, _INPUT_MESSAGES, _MESSAGE)
+        for message in numbered.numbered(span.attributes, _INPUT_MESSAGES, _MESSAGE)
         if (call_id := content.text(message.get("tool_call_id")))
     }

@@ -19,6 +19,7 @@ from spanscore.dialects import _content as content
 from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
+from spanscore.dialects import _numbered as numbered
 from spanscore.dialects import gen_ai
 from spanscore.model import JSON, Later, Span
 
@@ -82,9 +83,9 @@ class Openllmetry:
 
     def read_model(self, span: Span) -> ModelReading | None:
         return ModelReading(
-            requests=messages.numbered_requests(span.attributes, _COMPLETION, _TOOL_CALL)
-            or messages.numbered_requests(span.attributes, _COMPLETION, _FUNCTION_CALL)
-            or messages.requests(content.decoded(span.attributes.get(ENTITY_OUTPUT))),
+            requests=numbered.requests(span.attributes, _COMPLETION, _TOOL_CALL)
+            or numbered.requests(span.attributes, _COMPLETION, _FUNCTION_CALL)
+            or messages.requests_in(span.attributes.get(ENTITY_OUTPUT)),
             asks=finish_reasons.asks(span.attributes, _FINISH_REASONS),
             tool_definitions=Later(lambda: _definitions(span)),
         )
@@ -117,7 +118,7 @@ def call(span: Span) -> CallReading:
 def _definitions(span: Span) -> dict[str, JSON]:
     return {
         name: schema
-        for tool in messages.numbered(span.attributes, _FUNCTIONS, _TOOL)
+        for tool in numbered.numbered(span.attributes, _FUNCTIONS, _TOOL)
         if (name := content.text(tool.get("name")))
         and isinstance(schema := content.decoded(tool.get("parameters")), dict)
     }

@@ -91,7 +91,7 @@ class VercelAi(FrameworkDialect):
             sent = attributes.get(gen_ai.INPUT)
             return ModelReading(refused=Later(lambda: _denied(sent)), by_provider=Later(lambda: _by_provider(sent)))
         return ModelReading(
-            requests=messages.requests(content.decoded(content.first_text(attributes, _REQUESTS))),
+            requests=messages.requests_in(content.first_text(attributes, _REQUESTS)),
             asks=finish_reasons.asks(attributes, _FINISH_REASONS),
             answers=Later(lambda: messages.answers(content.decoded(content.first_text(attributes, _ANSWERS)))),
             by_provider=Later(lambda: _by_provider(content.first_text(attributes, _ANSWERS))),

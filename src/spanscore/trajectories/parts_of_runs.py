@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from itertools import chain
 from typing import Any, Final
 
+from spanscore.contracts import CallState
 from spanscore.model import ToolCall, WithheldCall
 from spanscore.trajectories.readings import NONE
 from spanscore.trajectories.resumption import EarlierCalls, Resumption
@@ -39,12 +40,13 @@ class PartsOfRuns:
         self._tree: Final = tree
         self._run_of: Final = run_of
         self._resumption: Final = resumption
+        told = list(withheld.told())
         refused = [index for index, state in withheld.spans.items() if state == "refused"]
         self._earlier: Final = resumption.earlier(
             {rank for rank in ranks.values() if rank is not None},
             {rank for index in refused if (rank := ranks.get(index)) is not None},
             [call for _, call in listed],
-            [name for _, name, _ in withheld.told()] if resumption.tails else (),
+            [name for _, name, _ in told],
         )
         self._earlier_of: Final[dict[int, list[EarlierCalls]]] = {}
         for each in self._earlier:
@@ -53,7 +55,6 @@ class PartsOfRuns:
         self._resumed: Final = {run for each in continued for run in self._around(each.model)}
         waited = {withheld.calls[index].call_id for index in withheld.superseded}
         begun_unseen = list(self._begun_unseen(listed, ranks, {each.below for each in continued}, waited))
-        told = list(withheld.told())
         unseen = [*resumption.cut, *begun_unseen, *resumption.others]
         resuming = [index for index in tree.pauses if tree.readings[index].resumes]
         # A model has asked for a call that was refused before any model was asked here.
@@ -63,10 +64,10 @@ class PartsOfRuns:
         within = (index for index in (*resumption.cut, *begun_unseen) if resumption.below[index] != NONE)
         self._between_unseen: Final = {run for index in within for run in self._around(index)}
         self._paused: Final[dict[int, dict[str, None]]] = {}
-        for index, name in withheld.waiting(told):
+        for index, name in self._waiting(told):
             for run in self._around(index):
                 self._paused.setdefault(run, {})[name] = None
-        self._may_pause: Final = {run for index in withheld.may_wait() for run in self._around(index)}
+        self._may_pause: Final = {run for index in self._may_wait(withheld.may_wait) for run in self._around(index)}
         silent = self._possibly_continuing({run_of[index] for index, _ in listed})
         self._may_continue: Final = silent | self._begun_doubtfully(listed)
         self._is_any: Final = bool(
@@ -133,6 +134,48 @@ class PartsOfRuns:
             "refused": tuple(call for each in earlier for call in each.refused),
             "reordered": next((each.reordered for each in earlier if each.below == NONE), ()),
         }
+
+    def _waiting(self, told: Iterable[tuple[int, str, CallState]]) -> Iterator[tuple[int, str]]:
+        """Yield the position of a span and the name for each of the told calls with which the run pauses.
+
+        A run has gone on if a model of the same agent, in the same conversation, was asked after the span had ended; of
+        a span without an agent, any model.
+        """
+        waits = [(index, name) for index, name, state in told if state == "waits"]
+        if not waits:
+            return
+        conversations = self._tree.conversations
+        latest: dict[tuple[str | None, str | None], int] = {}
+        for index in self._tree.models:
+            start_ns, conversation = self._tree.spans[index].start_ns, conversations[index]
+            for agent in {self._tree.agent_of(index), None}:
+                for key in {(agent, conversation or ""), (agent, None)}:
+                    latest[key] = max(start_ns, latest.get(key, start_ns))
+        ends_ns = self._ends({index for index, _ in waits})
+        for index, name in waits:
+            agent, conversation = self._tree.agent_of(index), conversations[index]
+            if max(latest.get((agent, each), -1) for each in (conversation, conversation and "")) <= ends_ns[index]:
+                yield index, name
+
+    def _may_wait(self, pauses: Collection[int]) -> Iterator[int]:
+        """Yield the positions of the spans with which the run may pause, if content that is not recorded shows it.
+
+        If a model of any agent is asked afterwards, the run has gone on.
+        """
+        if pauses:
+            latest_ns = max((self._tree.spans[index].start_ns for index in self._tree.models), default=-1)
+            ends_ns = self._ends(pauses)
+            yield from (index for index in pauses if latest_ns <= ends_ns[index])
+
+    def _ends(self, pauses: Collection[int]) -> dict[int, int]:
+        """Return the ends of spans, none before the start of a model below: JavaScript cuts starts to milliseconds."""
+        spans = self._tree.spans
+        found = {index: max(spans[index].start_ns, spans[index].end_ns) for index in pauses}
+        above, models = self._tree.nearest(pauses), frozenset(self._tree.models)
+        for index in reversed(self._tree.order):
+            if above[index] != NONE and (index in models or index in found):
+                found[above[index]] = max(found[above[index]], found.get(index, spans[index].start_ns))
+        return found
 
     def _around(self, index: int) -> set[int]:
         """Return the run that a span is of, and the runs that this one is below: they wait, too."""

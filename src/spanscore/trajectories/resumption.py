@@ -7,7 +7,6 @@ What stands before that text are other turns.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -16,9 +15,9 @@ from itertools import accumulate, chain, dropwhile
 from typing import Final, NamedTuple
 
 from spanscore.contracts import CallReading, CallRequest, SentMessage
-from spanscore.model import NOT_RECORDED, StatusCode, ToolCall
+from spanscore.model import StatusCode, ToolCall
 from spanscore.trajectories.readings import NONE
-from spanscore.trajectories.sent_calls import SentCall, after_user, content_of, sent_calls
+from spanscore.trajectories.sent_calls import SentCall, after_user, asked_since, content_of, restored, sent_calls
 from spanscore.trajectories.tree import SpanTree
 
 _ANSWERED: Final = frozenset({"made", "uncertain"})
@@ -260,10 +259,10 @@ class Resumption:
                 EarlierCalls(
                     model=tail.model,
                     below=below,
-                    restored=tuple(_call(call, agent) for _, call in numbered),
-                    uncertain=tuple(_call(call, agent) for call in uncertain),
+                    restored=tuple(restored(call, agent) for _, call in numbered),
+                    uncertain=tuple(restored(call, agent) for call in uncertain),
                     refused=tuple(
-                        _call(call._replace(answer=None), agent)
+                        restored(call._replace(answer=None), agent)
                         for call in (*(each for each in before if each.state == "refused"), *refused.values())
                     ),
                     named=tuple(
@@ -288,20 +287,6 @@ def _first_starts(calls: Iterable[ToolCall]) -> Mapping[Hashable, int]:
         if call.span_id is not None:
             found.setdefault(_same(call), call.start_ns)
     return found
-
-
-def _call(sent: SentCall, agent: str | None) -> ToolCall:
-    """Return a call of an earlier trace."""
-    answer = sent.answer
-    return ToolCall(
-        name=sent.request.name,
-        arguments=sent.request.arguments,
-        result=NOT_RECORDED if answer is None else answer.result,
-        error=None if answer is None else answer.error,
-        call_id=sent.request.call_id,
-        agent=agent,
-        restored=True,
-    )
 
 
 def _may_be(call: CallReading, request: CallRequest) -> bool:
@@ -343,27 +328,8 @@ def _tail(tree: SpanTree, first: _First, made: Sequence[CallReading] = ()) -> Ta
     asked = list(sent_calls(first.after, tree.model_readings[first.model]))
     if not asked:
         return None
-    place = _asked_since(made, asked)
+    place = asked_since(made, asked)
     return Tail(first.model, asked[:place], [*chain.from_iterable(asked[place:])])
-
-
-def _asked_since(made: Sequence[CallReading], asked: Sequence[Sequence[SentCall]]) -> int:
-    """Return the place of the first answer of the fewest last ones that may have asked for all these calls.
-
-    They ask for a call by its id, however often it was made, or each for one call of the tool. The last place if all
-    answers together do not ask for them.
-    """
-    unknown = Counter((call.call_id, *content_of(call)) for call in made if call.name is not None)
-    short = Counter(call.name for call in made if call.name is not None)
-    lacking = set(short)
-    for place in range(len(asked) - 1, -1, -1):
-        for request, _ in asked[place]:
-            short[request.name] -= 1 + unknown.pop((request.call_id, *content_of(request)), 0)
-            if short[request.name] <= 0:
-                lacking.discard(request.name)
-        if not lacking:
-            return place
-    return len(asked) - 1
 
 
 def _is_decided(messages: Sequence[SentMessage]) -> bool:

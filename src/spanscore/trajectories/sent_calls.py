@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -30,6 +31,20 @@ class SentCall(NamedTuple):
         return self.answer is not None and self.answer.state == "waits" and self.answer.result is NOT_RECORDED
 
 
+def restored(sent: SentCall, agent: str | None) -> ToolCall:
+    """Return a call of an earlier trace."""
+    answer = sent.answer
+    return ToolCall(
+        name=sent.request.name,
+        arguments=sent.request.arguments,
+        result=NOT_RECORDED if answer is None else answer.result,
+        error=None if answer is None else answer.error,
+        call_id=sent.request.call_id,
+        agent=agent,
+        restored=True,
+    )
+
+
 def content_of(call: ToolCall | CallReading | CallRequest) -> tuple[str | None, object]:
     """Return what a call has in common with a repetition of it: its name, and its arguments if they are recorded."""
     return call.name, None if call.arguments is NOT_RECORDED else json_key(call.arguments)
@@ -39,6 +54,25 @@ def after_user(messages: Sequence[SentMessage]) -> Sequence[SentMessage]:
     """Return the messages behind the last text of a user; all if there is no such text."""
     last = next((place for place in range(len(messages), 0, -1) if messages[place - 1].is_user_text), 0)
     return messages[last:]
+
+
+def asked_since(made: Sequence[CallReading], asked: Sequence[Sequence[SentCall]]) -> int:
+    """Return the place of the first answer of the fewest last ones that may have asked for all these calls.
+
+    They ask for a call by its id, however often it was made, or each for one call of the tool. The last place if all
+    answers together do not ask for them.
+    """
+    unknown = Counter((call.call_id, *content_of(call)) for call in made if call.name is not None)
+    short = Counter(call.name for call in made if call.name is not None)
+    lacking = set(short)
+    for place in range(len(asked) - 1, -1, -1):
+        for request, _ in asked[place]:
+            short[request.name] -= 1 + unknown.pop((request.call_id, *content_of(request)), 0)
+            if short[request.name] <= 0:
+                lacking.discard(request.name)
+        if not lacking:
+            return place
+    return len(asked) - 1
 
 
 def sent_calls(messages: Sequence[SentMessage], reading: ModelReading) -> Iterator[list[SentCall]]:

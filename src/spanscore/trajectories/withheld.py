@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from spanscore.contracts import CallReading, CallRequest, CallState
@@ -51,7 +51,8 @@ class Withheld:
         self.calls: Final[dict[int, CallReading]] = {}
         """Calls of both kinds, with gaps filled from the model's requests."""
         self._asked: Final[dict[str, _Asked]] = {}
-        self._may_wait: Final = [index for index in tree.pauses if tree.readings[index].may_wait]
+        self.may_wait: Final = [index for index in tree.pauses if tree.readings[index].may_wait]
+        """The spans with which the run may pause, if content that is not recorded shows it."""
         self._executed_ids: Final = {call.call_id for call in calls.values()}
         self.joined: Sequence[tuple[int | None, CallReading]] = ()
         """The calls with the ranks of their requests, as `joined` returns them; empty if all were surely made."""
@@ -82,48 +83,6 @@ class Withheld:
             yield each.pause, each.request.name, each.state
         for index, request, state in self._requested.told_by_answers({*self._executed_ids, *self._asked}):
             yield index, request.name, state
-
-    def waiting(self, told: Iterable[tuple[int, str, CallState]]) -> Iterator[tuple[int, str]]:
-        """Yield the position of a span and the name for each of the told calls with which the run pauses.
-
-        A run has gone on if a model of the same agent, in the same conversation, was asked after the span had ended; of
-        a span without an agent, any model.
-        """
-        waits = [(index, name) for index, name, state in told if state == "waits"]
-        if not waits:
-            return
-        conversations = self._tree.conversations
-        latest: dict[tuple[str | None, str | None], int] = {}
-        for index in self._tree.models:
-            start_ns, conversation = self._tree.spans[index].start_ns, conversations[index]
-            for agent in {self._tree.agent_of(index), None}:
-                for key in {(agent, conversation or ""), (agent, None)}:
-                    latest[key] = max(start_ns, latest.get(key, start_ns))
-        ends_ns = self._ends({index for index, _ in waits})
-        for index, name in waits:
-            agent, conversation = self._tree.agent_of(index), conversations[index]
-            if max(latest.get((agent, each), -1) for each in (conversation, conversation and "")) <= ends_ns[index]:
-                yield index, name
-
-    def may_wait(self) -> Iterator[int]:
-        """Yield the positions of the spans with which the run may pause, if content that is not recorded shows it.
-
-        If a model of any agent is asked afterwards, the run has gone on.
-        """
-        if self._may_wait:
-            latest_ns = max((self._tree.spans[index].start_ns for index in self._tree.models), default=-1)
-            ends_ns = self._ends(self._may_wait)
-            yield from (index for index in self._may_wait if latest_ns <= ends_ns[index])
-
-    def _ends(self, pauses: Collection[int]) -> dict[int, int]:
-        """Return the ends of spans, none before the start of a model below: JavaScript cuts starts to milliseconds."""
-        spans = self._tree.spans
-        found = {index: max(spans[index].start_ns, spans[index].end_ns) for index in pauses}
-        above, models = self._tree.nearest(pauses), frozenset(self._tree.models)
-        for index in reversed(self._tree.order):
-            if above[index] != NONE and (index in models or index in found):
-                found[above[index]] = max(found[above[index]], found.get(index, spans[index].start_ns))
-        return found
 
     def state_of(self, request: CallRequest) -> CallState | None:
         """Return the state of a request without execution; None if no span records that it was not made."""
@@ -161,7 +120,7 @@ class Withheld:
                 and call.refusal == "shown"
                 and (call.may_have_failed or self._is_in_last_batch(index, last[agent_of(index)]))
             ):
-                self._may_wait.append(index)
+                self.may_wait.append(index)
                 self.doubted.add(index)
 
     def _is_in_last_batch(self, index: int, last: int) -> bool:
@@ -222,7 +181,7 @@ class Withheld:
         ]
         if not unnamed:
             return
-        above = self._tree.nearest(unnamed)
+        above = self._tree.nearest(set(unnamed))
         times = Counter(call.call_id for call in self._calls.values())
         for index, call in self._calls.items():
             # A tool that pauses by itself is executed once more, with its id.
@@ -240,15 +199,10 @@ class Withheld:
         below, asked_last = self._requested.left_open(above, self._ranks), self._requested.asked_last(above)
         beside = self._requested.left_open(around, self._ranks)
         asking = self._requested.asking_last(above)
-        self._may_wait.extend(
+        self.may_wait.extend(
             self._lacking_model([each for each in unnamed if each not in below], above, {**asked_last, **asking})
         )
-        last_of_kind = {(parents[index], self._tree.spans[index].name): index for index in self._tree.order}
-        asking.update(
-            (index, index)
-            for index in unnamed
-            if readings[index].is_agent is None and last_of_kind[parents[index], self._tree.spans[index].name] == index
-        )
+        asking.update((index, index) for index in self._last_steps(unnamed))
         latest_ns = {parents[index]: self._tree.spans[index].start_ns for index in self._calls}
         for index in unnamed:
             found = below.get(index)
@@ -258,9 +212,18 @@ class Withheld:
                 is_executed = latest_ns.get(parents[asking[index]], 0) >= self._tree.spans[asking[index]].start_ns
                 # If calls of this answer are executed, others may wait, or the run has reached its limit.
                 found = [] if is_executed else [_UNNAMED]
-                self._may_wait.extend([index] * is_executed)
+                self.may_wait.extend([index] * is_executed)
             for request in found or ():
                 self._ask(request, "waits", index, asked_last.get(index, NONE))
+
+    def _last_steps(self, pauses: Iterable[int]) -> list[int]:
+        """Return the pauses that are no agents, and the last span of their name beside them."""
+        spans, parents = self._tree.spans, self._tree.parents
+        steps = [index for index in pauses if self._tree.readings[index].is_agent is None]
+        if not steps:
+            return []
+        last_of_kind = {(parents[index], spans[index].name): index for index in self._tree.order}
+        return [index for index in steps if last_of_kind[parents[index], spans[index].name] == index]
 
     def _lacking_model(self, pauses: Sequence[int], above: Sequence[int], asked_last: Mapping[int, int]) -> list[int]:
         """Return the agents that end with an answer that asks for tools, though no span shows a model's such answer.
@@ -298,9 +261,10 @@ class Withheld:
         for index, call in self._calls.items():
             if index not in self.spans and call.state == "made":
                 start_ns = self._tree.spans[index].start_ns
-                by_id[call.call_id] = by_content[content_of(call)] = start_ns
+                content = content_of(call)
+                by_id[call.call_id] = by_content[content] = start_ns
                 if not call.call_id:
-                    without_id[content_of(call)] = start_ns
+                    without_id[content] = start_ns
 
         def is_executed(call: CallReading | CallRequest, since_ns: int) -> bool:
             if call.call_id and by_id.get(call.call_id, -1) >= since_ns:
@@ -313,7 +277,7 @@ class Withheld:
             ):
                 self.superseded.add(index)
                 self.spans.pop(index, None)
-        self._may_wait[:] = [index for index in self._may_wait if index not in self.superseded]
+        self.may_wait[:] = [index for index in self.may_wait if index not in self.superseded]
         for key, told in list(self._asked.items()):
             if is_executed(told.request, told.since_ns):
                 del self._asked[key]
