@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -107,10 +106,10 @@ def _repeated(gate: str, names: Sequence[str]) -> str:
 
 def _measurements(calls: Sequence[ToolCall], names: Sequence[str]) -> dict[str, Any]:
     totals = dict.fromkeys(sorted(set(names)), 0)
-    failures = Counter[str]()
+    failures = dict.fromkeys(totals, 0)
     latencies: list[float] = []
     sequence: list[int] = []
-    consecutive = 0
+    consecutive = failed = 0
     before = None
     for name, call in zip(names, calls, strict=True):
         totals[name] += 1
@@ -118,6 +117,7 @@ def _measurements(calls: Sequence[ToolCall], names: Sequence[str]) -> dict[str, 
         before = name
         if call.error is not None:
             failures[name] += 1
+            failed += 1
         if call.was_timed or not call.start_ns:  # calls built by hand start at 0 and have no span
             latencies.append(call.duration_ms)
         if call.sequence is not None:
@@ -126,9 +126,9 @@ def _measurements(calls: Sequence[ToolCall], names: Sequence[str]) -> dict[str, 
     sequence.sort()
     return {
         "tool_calls_total": len(calls),
-        "tool_calls_failed": failures.total(),
+        "tool_calls_failed": failed,
         "tool_call_sequence_gaps": sum(max(0, later - earlier - 1) for earlier, later in pairwise(sequence)),
-        "all_tool_calls_succeeded": not failures,
+        "all_tool_calls_succeeded": not failed,
         "consecutive_same_tool_calls": consecutive,
         "per_tool_failure_rate": {name: failures[name] / total for name, total in totals.items()},
         "tool_call_latency_p50_ms": _percentile(latencies, 50),

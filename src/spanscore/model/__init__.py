@@ -213,7 +213,9 @@ class Evaluation:
     @property
     def failing(self) -> bool:
         """Whether the run fails by it: it failed or was not passed, and is not informational."""
-        return self.label == "fail" or (isinstance(self.outcome, Failed) and not self.informational)
+        if self.informational or isinstance(self.outcome, Skipped):
+            return False
+        return isinstance(self.outcome, Failed) or not self.outcome.passed
 
 
 @value
@@ -279,9 +281,13 @@ class Report:
     @property
     def label(self) -> Literal["pass", "fail", "not_evaluated"]:
         """`fail` when an evaluation failed or was not passed, `not_evaluated` when none has a score."""
-        if self.failing:
-            return "fail"
-        return "pass" if any(evaluation.label == "pass" for evaluation in self.evaluations) else "not_evaluated"
+        found: Literal["pass", "not_evaluated"] = "not_evaluated"
+        for evaluation in self.evaluations:
+            if evaluation.failing:
+                return "fail"
+            if evaluation.label == "pass":
+                found = "pass"
+        return found
 
     @property
     def verdict(self) -> Literal["pass", "fail", "none"]:

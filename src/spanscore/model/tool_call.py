@@ -56,7 +56,7 @@ class ToolCall:
     @property
     def duration_ms(self) -> float:
         """The duration of the call; 0 if clocks disagree and it would be negative."""
-        return max(0, self.end_ns - self.start_ns) / 1e6
+        return (self.end_ns - self.start_ns) / 1e6 if self.end_ns > self.start_ns else 0.0
 
     @property
     def was_timed(self) -> bool:

@@ -52,7 +52,7 @@ def reasons_of(evaluation: Evaluation, report: Report) -> Iterator[Reason]:
     for text, row in islice(rows.items(), MOST_REASONS):
         call = _call(row, report.trajectory)
         turn = None if call is None or report.conversation is None else report.conversation.turn_of(call)[0]
-        yield _reason(evaluation, text, call=call, turn=turn, kind=row.get("kind"))
+        yield _reason(evaluation, text, call, turn, row.get("kind"))
 
 
 def first_reason(evaluation: Evaluation, report: Report) -> str | None:
@@ -60,8 +60,10 @@ def first_reason(evaluation: Evaluation, report: Report) -> str | None:
     return next((each.text for each in reasons_of(evaluation, report)), None)
 
 
-def _reason(evaluation: Evaluation, text: str, **rest: Any) -> Reason:
-    return Reason(evaluation.name, label_apart(f"{evaluation.name}: {text}"), **rest)
+def _reason(
+    evaluation: Evaluation, text: str, call: int | None = None, turn: int | None = None, kind: str | None = None
+) -> Reason:
+    return Reason(evaluation.name, label_apart(f"{evaluation.name}: {text}"), call, turn, kind)
 
 
 def _deviations(evaluation: Evaluation) -> Iterator[Mapping[str, Any]]:

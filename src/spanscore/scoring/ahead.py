@@ -60,14 +60,19 @@ class Ahead:
             return -math.inf
         return self._ended[0][0] - _AHEAD_S if self._ended else math.inf
 
-    def step(self, pipeline: Pipeline) -> None:
-        """Do a step of scoring a trace, if there is one. Raises the errors of scoring; the trace is left, then."""
+    def step(self, pipeline: Pipeline, until: float = -math.inf) -> None:
+        """Score a trace, if there is one, until it is scored or, after at least one step, until the time `until`.
+
+        Raises the errors of scoring; the trace is left, then.
+        """
         beginning, self._beginning = self._beginning or self._next(pipeline), None
         if beginning is None:
             return
         trace, pipeline, began, steps = beginning
         try:
             next(steps)
+            while self._clock() < until:
+                next(steps)
         except StopIteration as done:
             self._scored[trace.trace_id] = ScoredAhead(done.value, pipeline, self._clock() - began)
             self._spans += len(trace.spans)

@@ -35,8 +35,15 @@ class PendingOutcome(Protocol):
 Answer: TypeAlias = Outcome | PendingOutcome
 
 
+def is_doubtful(trajectory: Trajectory) -> bool:
+    """Return whether some calls of a run are in doubt."""
+    if trajectory.uncertain or trajectory.refused:
+        return True
+    return any(call.may_be_refused or call.may_have_failed for call in trajectory.calls)
+
+
 def with_doubts(trajectory: Trajectory, evaluate: Callable[[Trajectory], Answer]) -> Answer:
-    """Return the outcome of a run, or the reason why its earlier calls do not allow one.
+    """Return the outcome of a doubtful run, or the reason why its earlier calls do not allow one.
 
     Args:
         trajectory: the run.
@@ -45,8 +52,6 @@ def with_doubts(trajectory: Trajectory, evaluate: Callable[[Trajectory], Answer]
     certain = evaluate(trajectory)
     doubted = [index for index, call in enumerate(trajectory.calls) if call.may_be_refused]
     may_have_failed = any(call.may_have_failed for call in trajectory.calls)
-    if not (trajectory.uncertain or trajectory.refused or doubted or may_have_failed):
-        return certain
     uncertain = evaluate(trajectory.having_made(trajectory.uncertain)) if trajectory.uncertain else certain
     refused = evaluate(trajectory.having_made(trajectory.refused)) if trajectory.refused else certain
     without = [

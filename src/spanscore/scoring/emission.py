@@ -40,7 +40,7 @@ class Emission:
         for evaluation in report.evaluations:
             if isinstance(evaluation.outcome, Failed):
                 self._tallies.evaluation_errors[evaluation.name, evaluation.outcome.error_type] += 1
-        is_counted = (trace_id, report.revision) in self.counted
+        is_counted = bool(self.counted) and (trace_id, report.revision) in self.counted
         for name, emitter in self._emitters.items():
             if is_counted and isinstance(emitter, AtMostOnce) and emitter.at_most_once:
                 continue

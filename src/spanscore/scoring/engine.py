@@ -123,7 +123,7 @@ class Engine:
             now: the time for traces; the clock's by default.
         """
         while True:
-            if self.queue.step():
+            if self.queue.step(until):
                 pass
             elif self.table.is_due(at := self._clock() if now is None else now):
                 self.queue.put(self.table.expire(at, most=1))

@@ -235,7 +235,7 @@ class LiveEngine:
         passed = now - self._looked_at
         until = now + (_SLICE_AHEAD_S if passed < _IDLE_S else 0.0)
         while self._ahead.next_due() <= now < until:
-            self.engine.queue.step_ahead()
+            self.engine.queue.step_ahead(until)
             now = self._clock()
         self._looked_at = now
         if (due := self._ahead.next_due()) > now:

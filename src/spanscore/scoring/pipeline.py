@@ -22,7 +22,7 @@ from spanscore.otlp.slices import Steps, at_once
 from spanscore.reports.cases import CASE_KEYS, TEST_KEYS
 from spanscore.scoring.conversations.held_conversation import ConversationRevision
 from spanscore.scoring.conversations.turns import Turn, TurnNeeds, decoded_turn, joined_turns
-from spanscore.scoring.doubts import OUTCOMES, Answer, with_doubts
+from spanscore.scoring.doubts import OUTCOMES, Answer, is_doubtful, with_doubts
 from spanscore.scoring.evaluator_entry import EvaluatorEntry
 from spanscore.scoring.known_outcomes import known_of_conversation, known_of_run
 from spanscore.scoring.masked_reports import masked_report
@@ -192,12 +192,8 @@ class Pipeline:
         ):
             if wanted is not None and not wanted(trajectory):
                 continue
-            evaluating: list[_Evaluating] = []
-            for each in self.entries:
-                if each.applies_to(trajectory):
-                    yield
-                    evaluating.append((each, with_doubts(trajectory, partial(self._evaluated, each))))
-            found.append((trajectory, evaluating))
+            entries = [each for each in self.entries if each.applies_to(trajectory)]
+            found.append((trajectory, (yield from self._evaluating(entries, trajectory))))
         return Scoring(trace, found, tool_content=self.tool_content, unmeasured=self.unmeasured, masks=self.masks)
 
     def turn(self, trace: Trace, reports: Sequence[Report]) -> Turn | None:
@@ -226,11 +222,8 @@ class Pipeline:
         joined = joined_turns(turns, continued=held.continued)
         run = joined.trajectory
         last = Trace(trace_id=run.trace_id, spans=(), close_reason=joined.close_reason, revision=revision.number)
-        evaluating: list[_Evaluating] = []
-        for each in self.over_conversations:
-            if each.applies_to(run, held.key):
-                yield
-                evaluating.append((each, with_doubts(run, partial(self._evaluated, each))))
+        entries = [each for each in self.over_conversations if each.applies_to(run, held.key)]
+        evaluating = yield from self._evaluating(entries, run)
         return Scoring(
             last,
             [(run, evaluating)],
@@ -252,6 +245,17 @@ class Pipeline:
         while not scoring.is_done:
             scoring.wait(None)
         return scoring.reports()
+
+    def _evaluating(self, entries: Iterable[EvaluatorEntry], trajectory: Trajectory) -> Steps[list[_Evaluating]]:
+        doubtful = is_doubtful(trajectory)
+        found: list[_Evaluating] = []
+        for each in entries:
+            yield
+            if doubtful:
+                found.append((each, with_doubts(trajectory, partial(self._evaluated, each))))
+            else:
+                found.append((each, self._evaluated(each, trajectory)))
+        return found
 
     def _evaluated(self, entry: EvaluatorEntry, trajectory: Trajectory) -> Answer:
         if trajectory.unread is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import replace
@@ -126,23 +127,26 @@ class ScoringQueue:
             for revision in revisions:
                 self._conversations.append(_Conversation(revision, self._talks.begin(revision, self.pipeline)))
 
-    def step(self) -> bool:
-        """Emit the reports of a trace, or do the next step of scoring one; False if there is nothing to do."""
+    def step(self, until: float = -math.inf) -> bool:
+        """Emit the reports of a trace, or score one; False if there is nothing to do.
+
+        Scoring a trace stops between two of its steps at the time `until`, after at least one step.
+        """
         if self._under_way and self._under_way[0].scoring.is_done:
             self._emit_next()
         elif self._conversations:
             self._begin_conversation()
         elif self._is_left:
-            self._begin_next()
+            self._begin_next(until)
         else:
             return False
         return True
 
-    def step_ahead(self) -> None:
-        """Do a step of scoring a trace before it is due."""
+    def step_ahead(self, until: float = -math.inf) -> None:
+        """Score a trace before it is due, with at least one step, and no further step after the time `until`."""
         try:
             if self.ahead is not None:
-                self.ahead.step(self.pipeline)
+                self.ahead.step(self.pipeline, until)
         except BaseException as error:  # noqa: BLE001 - as below: it fails again at its turn, and is counted then
             self._faults.contain(error, _NOT_SCORED)
         finally:
@@ -152,7 +156,7 @@ class ScoringQueue:
         """Score closed traces until the time `until`, and return the reports that were emitted."""
         reports = [*self.settle()]
         while self._is_left and self._clock() < until:
-            self._begin_next()
+            self._begin_next(until)
             reports += self.settle()
         return tuple(reports)
 
@@ -197,7 +201,7 @@ class ScoringQueue:
     def _is_left(self) -> bool:
         return self._beginning is not None or bool(self._closed)
 
-    def _begin_next(self) -> None:
+    def _begin_next(self, until: float) -> None:
         if self._beginning is None:
             trace = self._closed.popleft()
             if self.ahead is not None and (scored := self.ahead.scored(trace, self.pipeline)) is not None:
@@ -207,6 +211,8 @@ class ScoringQueue:
         trace, began, steps = self._beginning
         try:
             next(steps)
+            while self._clock() < until:
+                next(steps)
         except StopIteration as done:
             self._beginning = None
             self._begun(trace, done.value, began)
