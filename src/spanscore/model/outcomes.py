@@ -113,8 +113,9 @@ class Score:
                 object.__setattr__(self, "_words", words)
                 object.__setattr__(self, "_tell", None)
             if is_text and (words := self._words) is not None:
-                for each, text in zip(Words._fields, words(), strict=True):
-                    object.__setattr__(self, each, text)
+                explanation, without_content = words()
+                object.__setattr__(self, "explanation", explanation)
+                object.__setattr__(self, "without_content", without_content)
                 object.__setattr__(self, "_words", None)
             return object.__getattribute__(self, name)
 

@@ -25,6 +25,7 @@ _FIRST_TAG: Final = 1 << 3  # field numbers count from 1, and have 29 bits
 _LAST_TAG: Final = 2**32 - 1
 
 _MORE: Final = 0x80  # set on each byte of a varint but its last
+_ONE_BYTE: Final = tuple(bytes([value]) for value in range(_MORE))
 _VARINT_BYTES: Final = 10
 _VARINTS_REMEMBERED: Final = 1_024
 _MOST_IN_GROUP: Final = 16
@@ -159,6 +160,8 @@ def _tag(body: bytes, position: int, end: int) -> tuple[int, int]:
 
 @lru_cache(_VARINTS_REMEMBERED)  # most are tags and short lengths
 def _encoded_varint(value: int) -> bytes:
+    if value < _MORE:  # nearly all tags and most lengths
+        return _ONE_BYTE[value]
     encoded = bytearray()
     while value >= _MORE:
         encoded.append(value & (_MORE - 1) | _MORE)

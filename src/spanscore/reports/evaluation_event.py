@@ -46,15 +46,31 @@ def event_attributes(report: Report, evaluation: Evaluation) -> dict[str, Any]:
 
 def attributes_of_evaluation(report: Report, evaluation: Evaluation) -> dict[str, Any]:
     """Return the attributes that tell one event of a run from another."""
+    return {
+        **attributes_of_outcome(report, evaluation),
+        **attributes_of_evaluator(evaluation.type, evaluation.version),
+        "spanscore.evaluation.id": evaluation_id(report, evaluation),
+    }
+
+
+def attributes_of_outcome(report: Report, evaluation: Evaluation) -> dict[str, Any]:
+    """Return the attributes of an event that are not the same in all events of its evaluator; except its id."""
+    return _encodable({"gen_ai.evaluation.name": evaluation.name, **_outcome(report, evaluation)})
+
+
+def attributes_of_evaluator(evaluator: str, version: str | None) -> dict[str, Any]:
+    """Return the attributes of an event that are the same in all events of an evaluator.
+
+    Args:
+        evaluator: the type of the evaluator.
+        version: the version of its distribution.
+    """
     return _encodable(
         {
-            "gen_ai.evaluation.name": evaluation.name,
-            **_outcome(report, evaluation),
-            "gen_ai.evaluation.evaluator.id": evaluation.type,
+            "gen_ai.evaluation.evaluator.id": evaluator,
             "gen_ai.evaluation.evaluator.type": _EVALUATOR_TYPE,
-            "gen_ai.evaluation.evaluator.version": evaluation.version,
-            "spanscore.evaluator.type": evaluation.type,
-            "spanscore.evaluation.id": evaluation_id(report, evaluation),
+            "gen_ai.evaluation.evaluator.version": version,
+            "spanscore.evaluator.type": evaluator,
         }
     )
 
@@ -80,7 +96,7 @@ def attributes_of_run(report: Report) -> dict[str, Any]:
 
 def _encodable(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        key: encodable(value) if isinstance(value, str) else value
+        key: encodable(value) if isinstance(value, str) and not value.isascii() else value
         for key, value in attributes.items()
         if value is not None
     }

@@ -4,28 +4,37 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from spanscore.contracts.instruments.instrument import KEEP_RULE
-from spanscore.emitters.otlp._encoded_values import encoded_each, encoded_pairs, own_envelope, repeated
+from spanscore.emitters.otlp._encoded_values import (
+    encoded_each,
+    encoded_pairs,
+    encoded_text_pair,
+    own_envelope,
+    repeated,
+)
 from spanscore.model import Evaluation, Report
 from spanscore.otlp.field_numbers import EVENTS
 from spanscore.otlp.raw_requests import joined
 from spanscore.otlp.wire import length_delimited
 from spanscore.reports.evaluation_event import (
     NAME,
-    attributes_of_evaluation,
+    attributes_of_evaluator,
+    attributes_of_outcome,
     attributes_of_run,
     child_span_name,
+    evaluation_id,
     span_attributes,
 )
 from spanscore.reports.once import once_a_report
 from spanscore.scoring.keep.sampling import encoded_threshold
 
 _SPAN_ID_BYTES: Final = 8
+_EVALUATORS_REMEMBERED: Final = 256
 
 
 def encoded_scores(report: Report, time_ns: int) -> bytes:
@@ -39,7 +48,7 @@ def encoded_scores(report: Report, time_ns: int) -> bytes:
 
 
 def encoded_events(report: Report, number: int) -> Iterator[tuple[Evaluation, Mapping[str, Any], bytes]]:
-    """Yield each evaluation with what its event says of it, and all attributes of the event in protobuf.
+    """Yield each evaluation with the attributes of its outcome, and all attributes of its event in protobuf.
 
     Args:
         report: the report.
@@ -51,10 +60,21 @@ def encoded_events(report: Report, number: int) -> Iterator[tuple[Evaluation, Ma
 
 @once_a_report
 def _events(report: Report) -> list[tuple[Evaluation, Mapping[str, Any], list[bytes]]]:
-    """Return each evaluation with what its event says of it, and all attributes of the event, for logs and spans."""
-    of_run = encoded_each(attributes_of_run(report)) if report.evaluations else []
-    told = [attributes_of_evaluation(report, evaluation) for evaluation in report.evaluations]
-    return [(of, said, encoded_each(said) + of_run) for of, said in zip(report.evaluations, told, strict=True)]
+    """Return what `encoded_events` yields, with each attribute apart, for logs and spans."""
+    if not report.evaluations:
+        return []
+    of_run = encoded_each(attributes_of_run(report))
+    found: list[tuple[Evaluation, Mapping[str, Any], list[bytes]]] = []
+    for each in report.evaluations:
+        told = attributes_of_outcome(report, each)
+        own_id = encoded_text_pair("spanscore.evaluation.id", evaluation_id(report, each))
+        found.append((each, told, [*encoded_each(told), *_of_evaluator(each.type, each.version), own_id, *of_run]))
+    return found
+
+
+@lru_cache(_EVALUATORS_REMEMBERED)
+def _of_evaluator(evaluator: str, version: str | None) -> list[bytes]:
+    return encoded_each(attributes_of_evaluator(evaluator, version))
 
 
 def child_span_request(report: Report, time_ns: int) -> bytes:
