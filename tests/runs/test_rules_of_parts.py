@@ -107,6 +107,10 @@ OTHERS: Final = {
         "rejected-resumed": SKIPPED,
         "parallel-resumed": "- - + + - x",
     },
+    "traceai-langgraph-approval": {
+        **dict.fromkeys(("mw-approved-resumed", "interrupt-approved-resumed", "interrupt-declined-resumed"), UNSEEN),
+        "mw-rejected-resumed": SKIPPED,
+    },
     "llama-index-approval-nocontent": {"approved-resumed": UNSEEN, "live-yes": HIDDEN},
     # No span of a model has messages.
     "llama-index-approval-tl": dict.fromkeys(("approved-resumed", "declined-resumed", "parallel-resumed"), UNSEEN),

@@ -69,14 +69,6 @@ def test_calls_before_a_pause_that_may_have_had_another_order(name: str) -> None
     assert with_doubts(run, required("ship")) == Score(1.0, passed=True)
 
 
-def test_uncertain_calls_in_any_order() -> None:
-    """Calls that ran before the pause, beside the one that waited, may have been made in another order."""
-    run = Trajectory(calls=(SHIP,), uncertain=(LOOKUP, REFUND))
-    outcome = with_doubts(run, lambda run: Score(1.0, passed="issue_refund" not in run.names[:1]))
-
-    assert outcome == Skipped("whether lookup_order, issue_refund was made before the pause cannot be told")
-
-
 def test_answers_from_elsewhere_are_waited_for() -> None:
     """Each of them wakes the owner; the outcome is there with the last one."""
     asked: list[tuple[Trajectory, Future[Outcome]]] = []

@@ -44,7 +44,7 @@ class TraceAi:
         attributes = span.attributes
         kind = attributes.get(_KIND)
         is_agent = kind == "AGENT"
-        is_interrupted = attributes.get(_INTERRUPT) is True
+        is_interrupted = content.is_true(attributes.get(_INTERRUPT))
         return Reading(
             call=_call(span, is_interrupted=is_interrupted) if kind == "TOOL" else None,
             waits=(CallRequest(name=""),) if is_interrupted and kind != "TOOL" else (),

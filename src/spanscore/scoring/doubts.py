@@ -53,9 +53,6 @@ def with_doubts(trajectory: Trajectory, evaluate: Callable[[Trajectory], Answer]
     doubted = [index for index, call in enumerate(trajectory.calls) if call.may_be_refused]
     may_have_failed = any(call.may_have_failed for call in trajectory.calls)
     uncertain = evaluate(trajectory.having_made(trajectory.uncertain)) if trajectory.uncertain else certain
-    other = uncertain
-    if len({call.name for call in trajectory.uncertain}) > 1:  # in which order they were made is not known either
-        other = evaluate(trajectory.having_made(trajectory.uncertain[::-1]))
     refused = evaluate(trajectory.having_made(trajectory.refused)) if trajectory.refused else certain
     without = [
         evaluate(trajectory.keeping(index for index in range(len(trajectory.calls)) if index not in left_out))
@@ -63,7 +60,7 @@ def with_doubts(trajectory: Trajectory, evaluate: Callable[[Trajectory], Answer]
     ]
     failed = evaluate(trajectory.having_failed()) if may_have_failed else certain
     waited = evaluate(trajectory.having_waited()) if trajectory.reordered else certain
-    answers = _Doubtful(trajectory, (certain, uncertain, other, refused, failed, waited, *without))
+    answers = _Doubtful(trajectory, (certain, uncertain, refused, failed, waited, *without))
     return answers.result() if answers.done() else answers
 
 
@@ -97,10 +94,10 @@ class _Doubtful:
         return all(answer.done() for answer in self._pending)
 
     def result(self, timeout: float | None = None, /) -> Outcome:
-        certain, uncertain, other, refused, failed, waited, *without = (
+        certain, uncertain, refused, failed, waited, *without = (
             answer if isinstance(answer, OUTCOMES) else answer.result(timeout) for answer in self._answers
         )
-        if not _label(certain) == _label(uncertain) == _label(other):
+        if _label(certain) != _label(uncertain):
             return Skipped(f"whether {_tools(self._trajectory.uncertain)} was made before the pause cannot be told")
         if _label(certain) != _label(waited):
             calls = self._trajectory.calls
