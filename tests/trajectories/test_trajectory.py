@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import tracemalloc
 from dataclasses import replace
 
 from dialects.spans import TRACE_ID, built_in_reader, call, calls, read, span, span_id, start_ns
@@ -9,7 +11,7 @@ from spanscore.contracts import Markers, ModelReading, Precedence, Reading
 from spanscore.model import CloseReason, Completeness, Span, SpanEvent, Trace, Unit
 from spanscore.trajectories.reader import DialectReader
 from spanscore.trajectories.trajectory import trajectories
-from traces import PARIS, agent, asked, lasting, model, tool
+from traces import PARIS, agent, asked, having, lasting, model, tool
 
 
 class Failing:
@@ -420,3 +422,27 @@ class TestTheAgentOfARun:
         )
 
         assert found.agent == "served"
+
+
+def test_the_messages_of_models_take_no_memory_after_they_are_read() -> None:
+    """Decoded, they take many times the bytes of their text: a trace keeps no more than those of one model.
+
+    All are read for a call without a result.
+    """
+    texts = [{"role": "user", "parts": [[] for _ in range(4_000)]} for _ in range(2)]
+    sent = json.dumps([*texts, {"role": "tool", "parts": []}], separators=(",", ":"))
+    models = [having(model(number), {"gen_ai.input.messages": sent}) for number in range(3, 13)]
+    spans = (agent(1), tool(2, "search", {}, "c1", parent=1), *models)
+    trace = Trace(trace_id=TRACE_ID, spans=spans, close_reason=CloseReason.ROOT_ENDED)
+    reader = built_in_reader()
+    trajectories(trace, reader)  # imports, and caches
+    tracemalloc.start()
+    try:
+        found = trajectories(trace, reader)
+        kept, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert 1 == len(found[0].calls)
+    assert kept < len(sent) * len(models)
+    assert most < 5 * len(sent) * len(models)

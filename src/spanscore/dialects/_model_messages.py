@@ -7,7 +7,7 @@ and "these are the tools". The shapes do not overlap, so they are recognised by 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from spanscore.contracts import CallReading, CallRequest
 from spanscore.dialects import _content as content
@@ -57,6 +57,14 @@ class Walked(list[tuple[dict[str, Any], dict[str, Any] | None, str | None]]):
     """
 
 
+class AnswersInMessages(NamedTuple):
+    """The answers to calls in messages to a model, by call id. The messages themselves are not kept."""
+
+    results: dict[str, JSON]
+    refusals: dict[str, JSON]
+    failures: dict[str, JSON]
+
+
 def requests(messages: Recorded | Walked) -> tuple[CallRequest, ...]:
     """Return the calls that messages of a model ask for, each id once, in their order."""
     found: list[CallRequest] = []
@@ -94,6 +102,12 @@ def answers(messages: Recorded | Walked) -> dict[str, JSON]:
         for call_id, result, _ in answered(messages)
         if call_id is not None and result is not NOT_RECORDED
     }
+
+
+def answers_in_messages(messages: Recorded) -> AnswersInMessages:
+    """Return the answers to calls in messages to a model."""
+    parts = walked(messages)
+    return AnswersInMessages(answers(parts), refusals(parts), failures(parts))
 
 
 def answers_of_provider(said: Recorded | Walked) -> dict[str, JSON]:

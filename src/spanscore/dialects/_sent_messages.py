@@ -90,10 +90,13 @@ def _is_message(node: Mapping[str, Any]) -> bool:
 
 
 class _Messages(Sequence[SentMessage]):
-    """Messages that are read one by one, on first use: in most traces only the last one is looked at."""
+    """Messages that are read one by one, on first use: in most traces only the last one is looked at.
+
+    What was decoded takes far more memory than what is read of it, and is let go when all are read.
+    """
 
     def __init__(self, nodes: Sequence[dict[str, Any]]) -> None:
-        self._nodes: Final = nodes
+        self._nodes: list[dict[str, Any] | None] = [*nodes]
         self._read: Final[dict[int, SentMessage]] = {}
 
     def __len__(self) -> int:
@@ -104,8 +107,9 @@ class _Messages(Sequence[SentMessage]):
         return self._at(places) if isinstance(places, int) else [self._at(each) for each in places]
 
     def _at(self, place: int) -> SentMessage:
-        if place not in self._read:
-            self._read[place] = _message(self._nodes[place])
+        node, self._nodes[place] = self._nodes[place], None
+        if node is not None:
+            self._read[place] = _message(node)
         return self._read[place]
 
 

@@ -182,20 +182,20 @@ class GenAi:
         definitions = EMPTY if tools is None else Later(lambda: messages.definitions(content.decoded(tools)))
         if not (parts or span.events or span.is_log or INPUT in span.attributes):
             return ModelReading(requests=requests, asks=asks, tool_definitions=definitions)
-        sent = OnFirstUse(lambda: messages.walked(_message_list(span, INPUT, _SENT)))
+        sent = OnFirstUse(lambda: messages.answers_in_messages(_message_list(span, INPUT, _SENT)))
         return ModelReading(
             requests=requests,
             asks=asks,
             answers=Later(
                 lambda: {
                     **messages.answers_of_provider(parts),
-                    **messages.answers(sent.content()),
-                    **messages.refusals(sent.content()),
+                    **sent.content().results,
+                    **sent.content().refusals,
                 }
             ),
-            refused=Later(lambda: messages.refusals(sent.content())),
+            refused=Later(lambda: sent.content().refusals),
             by_provider=Later(lambda: messages.answers_of_provider(parts)) if parts else EMPTY,
-            failures=Later(lambda: {**messages.failures(parts), **messages.failures(sent.content())}),
+            failures=Later(lambda: {**messages.failures(parts), **sent.content().failures}),
             tool_definitions=definitions,
             history=LaterList(lambda: _history(span)),
         )

@@ -89,7 +89,9 @@ class Resumption:
         for index in models if self.below else ():
             self.models.setdefault(self.below[index], []).append(index)
         self._firsts: Final = {
-            scope: first for scope, models in self.models.items() if (first := _first_sent(tree, models))
+            scope: first
+            for scope, models in self.models.items()
+            if (first := _first_sent(tree, models, at_once=scope != NONE))
         }
         continued = {scope: first for scope, first in self._firsts.items() if first.after}
         self.tails: Final[Mapping[int, Tail]] = {
@@ -295,8 +297,10 @@ def _may_be(call: CallReading, request: CallRequest) -> bool:
     return call.name in {None, request.name}
 
 
-def _first_sent(tree: SpanTree, models: Sequence[int]) -> _First | None:
+def _first_sent(tree: SpanTree, models: Sequence[int], *, at_once: bool = False) -> _First | None:
     """Return the first request with messages; None if these are not recorded.
+
+    All messages are read `at_once` if there may be many such requests: decoded messages take much memory until then.
 
     The span of a framework may be around the span of the request itself, which has the messages. A request that failed
     may have none: it is made again.
@@ -313,7 +317,7 @@ def _first_sent(tree: SpanTree, models: Sequence[int]) -> _First | None:
             continue
         within.add(index)
         if messages := tree.model_readings[index].history:
-            return _first(index, messages)
+            return _first(index, [*messages] if at_once else messages)
     return None
 
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from spanscore.compare.names import listed
+from spanscore.contracts import Reading
 from spanscore.model import (
     JSON,
     NO_SPAN,
@@ -18,6 +19,7 @@ from spanscore.model import (
     Completeness,
     Invocation,
     Later,
+    Span,
     ToolCall,
     Trace,
     Trajectory,
@@ -197,7 +199,7 @@ def _about(tree: SpanTree, run: int, beyond: str | None) -> dict[str, Any]:
         "conversation_id": conversation_id,
         "several_conversations": tree.several_conversations,
         "attributes": {**known, **root.resource, **root.attributes, **span.attributes, "span.name": span.name},
-        "tool_definitions": Later(partial(_tool_definitions, tree)),
+        "tool_definitions": Later(partial(_tool_definitions, tree.reader, tree.spans, tree.order, tree.readings)),
     }
 
 
@@ -250,17 +252,19 @@ def _silent(tree: SpanTree, requested: Requested, withheld: Withheld, run_of: Se
     return dict.fromkeys(asking - shown, _STEP if asking and tree.is_step else _ASKED)
 
 
-def _tool_definitions(tree: SpanTree) -> dict[str, JSON]:
-    """Return the JSON Schemas of the tools.
+def _tool_definitions(
+    reader: DialectReader, spans: Sequence[Span], order: Sequence[int], readings: Sequence[Reading]
+) -> dict[str, JSON]:
+    """Return the JSON Schemas of the tools. A report keeps what this is given, so the messages of models are not in it.
 
     Raises:
         DialectFailedError: some cannot be read: a check with only the others might pass wrongly.
     """
     found: dict[str, JSON] = {}
-    failed_before = tree.reader.failures.copy()
-    for index in tree.order:
-        if tree.readings[index] != NO_READING:
-            found.update(tree.reader.read_model(tree.spans[index]).tool_definitions)
-    if failures := tree.reader.failures - failed_before:
+    failed_before = reader.failures.copy()
+    for index in order:
+        if readings[index] != NO_READING:
+            found.update(reader.read_model(spans[index]).tool_definitions)
+    if failures := reader.failures - failed_before:
         raise DialectFailedError(_failed(failures))
     return found
