@@ -171,7 +171,7 @@ class PartsOfRuns:
         """Return the ends of spans, none before the start of a model below: JavaScript cuts starts to milliseconds."""
         spans = self._tree.spans
         found = {index: max(spans[index].start_ns, spans[index].end_ns) for index in pauses}
-        above, models = self._tree.nearest(pauses), frozenset(self._tree.models)
+        above, models = self._tree.nearest(found), frozenset(self._tree.models)
         for index in reversed(self._tree.order):
             if above[index] != NONE and (index in models or index in found):
                 found[above[index]] = max(found[above[index]], found.get(index, spans[index].start_ns))
