@@ -65,8 +65,8 @@ class EarlierCalls(NamedTuple):
     is_resumed: bool = False
     """Whether the run surely continues after a pause: a call that it waited for is executed, or was refused."""
     reordered: tuple[int, ...] = ()
-    """The indexes of the restored calls in the order in which calls of tools that the run waits for are the last of
-    their answers; none if that is their order."""
+    """The other order of the restored calls, by index: in each answer, calls of tools that may wait come last. Empty if
+    it is the same."""
 
 
 class Resumption:
