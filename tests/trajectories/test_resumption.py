@@ -12,6 +12,7 @@ from catalogue.bounds import costs_at_most
 from corpora import NAMES, recorded
 from dialects.spans import TRACE_ID, built_in_reader, exception, span
 from spanscore.model import NOT_RECORDED, CloseReason, Span, StatusCode, Trace, Trajectory, Unit
+from spanscore.trajectories.earlier_calls import earlier_calls
 from spanscore.trajectories.listed_calls import executed_calls
 from spanscore.trajectories.parts_of_runs import PartsOfRuns
 from spanscore.trajectories.reader import DialectReader
@@ -498,7 +499,7 @@ def test_many_runs_that_may_continue() -> None:
     tree = SpanTree(Readings.of((agent(1), *around, *below), built_in_reader()))
 
     with costs_at_most(cpu_s=1):
-        found = Resumption(tree).earlier({*range(-1_000, 300_000)}, set(), ())
+        found = earlier_calls(Resumption(tree), {*range(-1_000, 300_000)}, set(), ())
     assert [True] * 1_000 == [each.is_resumed for each in found]
 
 
