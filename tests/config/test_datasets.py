@@ -12,6 +12,7 @@ import pytest
 import spanscore
 from spanscore.config import Config
 from spanscore.config.datasets.by_case import ByCase
+from spanscore.config.datasets.json_text import parse_json
 from spanscore.evaluators.tool_call_order import ToolCallOrder
 from spanscore.evaluators.trajectory_match import TrajectoryMatch
 from spanscore.model import Trajectory
@@ -335,3 +336,10 @@ def test_matchers_in_an_attribute(read: Read) -> None:
     assert 1 == outcome.value
     assert isinstance(wrong, spanscore.Failed)
     assert "$some: unknown matcher" in wrong.message
+
+
+def test_the_sign_of_an_integer_is_no_digit() -> None:
+    """An integer may have 4,300 digits."""
+    assert -(10**4_300 - 1) == parse_json("-" + "9" * 4_300)
+    with pytest.raises(ValueError, match=r"more than 4,300 digits"):
+        parse_json("-" + "9" * 4_301)

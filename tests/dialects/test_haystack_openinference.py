@@ -47,6 +47,16 @@ def test_calls_come_from_the_messages_that_the_run_added() -> None:
     ]
 
 
+def test_a_number_that_cannot_be_written_in_digits_costs_only_itself() -> None:
+    """Python prints no integer of more than 4,300 digits, but an object may print a hexadecimal one."""
+    said = [asks("c1", "Paris").replace("_meta={}", f"_meta={{'seed': 0x{'f' * 5_000}}}"), answer("c1", "sunny")]
+    attributes = {"openinference.span.kind": "CHAIN", "output.value": json.dumps({"messages": said})}
+
+    assert calls(span(1, "Agent.run", attributes, scope=SCOPE)) == [
+        call(None, "get_weather", {"city": "Paris"}, at_ms=2, call_id="c1", result="sunny")
+    ]
+
+
 def test_hidden_messages_may_hold_calls() -> None:
     """A run whose conversation is hidden or cut off is skipped: it may have needed tools."""
     hidden = {"openinference.span.kind": "CHAIN", "output.value": "__REDACTED__"}

@@ -14,6 +14,7 @@ from spanscore.otlp.findings import Decoded, MalformedRequest, Refusal, RefusedS
 from spanscore.otlp.from_protobuf import decode_protobuf, decoding_protobuf, trace_ids
 from spanscore.otlp.protobuf_check import MOST_FIELDS, counting_fields
 from spanscore.otlp.slices import at_once
+from spanscore.otlp.wire import length_prefix
 
 BAD_TEXT = b"bad\xff\xfetext"
 BAD_TEXT_STAND_IN = "bad--text"  # of the same length
@@ -230,3 +231,9 @@ def test_a_group_has_few_fields(inside: bytes) -> None:
     bad_name = field(5, b"\xff")
     with pytest.raises(MalformedRequest, match="has more than 16 fields"):
         decode_protobuf(b"\x9b\x06" + inside + b"\x9c\x06" + request_of_encoded(bad_name))
+
+
+def test_a_negative_length_is_not_encoded() -> None:
+    """It would be read as another one."""
+    with pytest.raises(ValueError, match="range"):
+        length_prefix(1, -1)

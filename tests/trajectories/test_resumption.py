@@ -10,8 +10,9 @@ import pytest
 
 from catalogue.bounds import costs_at_most
 from corpora import NAMES, recorded
-from dialects.spans import TRACE_ID, built_in_reader, exception
+from dialects.spans import TRACE_ID, built_in_reader, exception, span
 from spanscore.model import NOT_RECORDED, CloseReason, Span, StatusCode, Trace, Trajectory, Unit
+from spanscore.trajectories.earlier_calls import earlier_calls
 from spanscore.trajectories.listed_calls import executed_calls
 from spanscore.trajectories.parts_of_runs import PartsOfRuns
 from spanscore.trajectories.reader import DialectReader
@@ -498,7 +499,7 @@ def test_many_runs_that_may_continue() -> None:
     tree = SpanTree(Readings.of((agent(1), *around, *below), built_in_reader()))
 
     with costs_at_most(cpu_s=1):
-        found = Resumption(tree).earlier({*range(-1_000, 300_000)}, set(), ())
+        found = earlier_calls(Resumption(tree), {*range(-1_000, 300_000)}, set(), ())
     assert [True] * 1_000 == [each.is_resumed for each in found]
 
 
@@ -592,24 +593,43 @@ def test_a_sub_agent_that_waits_and_goes_on_in_another_trace() -> None:
     assert ("delegate *lookup_order issue_refund lookup_order", "", "") == summary(repeated)
 
 
+def trace_of(*spans: Span) -> tuple[Any, ...]:
+    """Return what `PartsOfRuns` takes, of a trace that is one run."""
+    tree = SpanTree(Readings.of(spans, built_in_reader()))
+    requested, ranks = Requested(tree), dict[int, int | None]()
+    withheld = Withheld(tree, tree.calls, requested)
+    listed = executed_calls(tree, tree.calls, requested, withheld, ranks)
+    return tree, [tree.root] * len(tree.spans), requested.resumption, withheld, listed, ranks
+
+
 def test_thousands_of_tails_are_restored_each_before_its_own_call() -> None:
     """The time is linear in their number."""
-    around = [tool(number, "delegate", {}, f"d{number}", parent=1, at_ms=number) for number in range(2, 2_002)]
+    around = [tool(number, "delegate", {}, f"d{number}", parent=1, at_ms=number) for number in range(2, 3_002)]
     below = [
         span
-        for number in range(2, 2_002)
+        for number in range(2, 3_002)
         for span in (
             tool(10_000 + number, "issue_refund", REFUND, "c2", parent=number, at_ms=number),
             sent(20_000 + number, user(), *LOOKED_UP, *REFUNDED, parent=number, at_ms=number + 1),
         )
     ]
-    tree = SpanTree(Readings.of((agent(1), *around, *below), built_in_reader()))
-    requested, ranks = Requested(tree), dict[int, int | None]()
-    withheld = Withheld(tree, tree.calls, requested)
-    listed = executed_calls(tree, tree.calls, requested, withheld, ranks)
-    parts = PartsOfRuns(tree, [tree.root] * len(tree.spans), requested.resumption, withheld, listed, ranks)
-    calls = {tree.root: [call for _, call in listed]}
+    trace = trace_of(agent(1), *around, *below)
+    parts, calls = PartsOfRuns(*trace), {0: [call for _, call in trace[4]]}
 
-    with costs_at_most(cpu_s=0.05):
+    with costs_at_most(cpu_s=0.3):
         parts.restore(calls)
-    assert ["delegate", "lookup_order", "issue_refund"] * 2_000 == [call.name for call in calls[tree.root]]
+    assert ["delegate", "lookup_order", "issue_refund"] * 3_000 == [call.name for call in calls[0]]
+
+
+def test_thousands_of_runs_that_may_wait() -> None:
+    """The time is linear in their number."""
+    held = {"openinference.span.kind": "AGENT", "agno.tools": "['refund']"}
+    agno = "openinference.instrumentation.agno"
+    runs = [span(number, "shop.run", held, parent=1, at_ms=1, scope=agno) for number in range(2, 16_002)]
+    asking = span(17_000, "OpenAIChat.invoke", {"openinference.span.kind": "LLM"}, parent=16_001, at_ms=1, scope=agno)
+
+    trace = trace_of(span(1, "workflow", {}), *runs, asking)
+
+    with costs_at_most(cpu_s=0.5):
+        parts = PartsOfRuns(*trace)
+    assert parts.known(0, {"spans_missing": 0}, 0)["may_pause"]

@@ -51,7 +51,7 @@ def has_objects(attributes: Attributes) -> bool:
     values = attributes.values()
     if _STRUCTURES.isdisjoint(map(type, values)):
         return False
-    return any(dict in map(type, value) if type(value) is list else type(value) is dict for value in values)
+    return any(map(_is_object, values))
 
 
 def _is_object(value: AttributeValue) -> bool:

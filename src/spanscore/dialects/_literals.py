@@ -165,9 +165,9 @@ _DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=
 
 
 def _printed(node: ast.expr) -> JSON:
-    if isinstance(node, ast.Constant):  # most nodes: literal_eval takes ten times as long
-        return plain(node.value)
     match node:
+        case ast.Constant(value=value):  # most nodes: literal_eval takes ten times as long
+            return hex(value) if isinstance(value, int) and is_too_long(value) else plain(value)
         case ast.Call(args=[], keywords=fields):
             return {field.arg: _printed(field.value) for field in fields if field.arg}
         case ast.List(elts=items) | ast.Tuple(elts=items):

@@ -117,8 +117,8 @@ class Trajectory:
     refused: tuple[ToolCall, ...] = ()
     """The calls before the pause that were refused, as if they had been made; they are none of `calls`."""
     reordered: tuple[int, ...] = ()
-    """The indexes of the first calls in another order that they may have had. Of the calls before a pause that one
-    answer of a model asks for, messages do not show which waited, and were made after the others."""
+    """The other order of the restored calls, by index: in each answer, calls of tools that may wait come last. Empty if
+    it is the same."""
     recognised: bool = True
     """Whether a dialect recognises any span of the trace; if not, it is probably no agent's."""
     several_conversations: bool = False

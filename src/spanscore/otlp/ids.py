@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 from spanscore.messages.printable import printable
-from spanscore.otlp.findings import Caveat, Findings, Refusal, SpanRefused
+from spanscore.otlp.findings import Caveat, Findings, Refusal, SpanRefused, is_trace_id
 
 _ID_SHOWN: Final = 40
 _TRACE_ID_LENGTH: Final = 16
 _SPAN_ID_LENGTH: Final = 8
-_NO_TRACE_ID: Final = bytes(_TRACE_ID_LENGTH)
 _NO_SPAN_ID: Final = bytes(_SPAN_ID_LENGTH)
 
 
 def check_ids(trace_id: bytes, span_id: bytes, parent_span_id: bytes, findings: Findings) -> bytes:
     """Return the parent's id, empty for a root, or refuse the span."""
-    if len(trace_id) != _TRACE_ID_LENGTH or trace_id == _NO_TRACE_ID:
+    if not is_trace_id(trace_id):
         raise SpanRefused(Refusal.INVALID_TRACE_ID, told_of_id("trace_id", trace_id, _TRACE_ID_LENGTH))
     if len(span_id) != _SPAN_ID_LENGTH or span_id == _NO_SPAN_ID:
         raise SpanRefused(Refusal.INVALID_SPAN_ID, told_of_id("span_id", span_id, _SPAN_ID_LENGTH))

@@ -160,7 +160,7 @@ def _tag(body: bytes, position: int, end: int) -> tuple[int, int]:
 
 @lru_cache(_VARINTS_REMEMBERED)  # most are tags and short lengths
 def _encoded_varint(value: int) -> bytes:
-    if value < _MORE:  # nearly all tags and most lengths
+    if 0 <= value < _MORE:  # nearly all tags and most lengths
         return _ONE_BYTE[value]
     encoded = bytearray()
     while value >= _MORE:

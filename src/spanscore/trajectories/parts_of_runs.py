@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from spanscore.contracts import CallState
 from spanscore.model import ToolCall, WithheldCall
+from spanscore.trajectories.earlier_calls import EarlierCalls, earlier_calls
 from spanscore.trajectories.readings import NONE
-from spanscore.trajectories.resumption import EarlierCalls, Resumption
+from spanscore.trajectories.resumption import Resumption
 from spanscore.trajectories.tree import SpanTree
 from spanscore.trajectories.withheld import Withheld
 
@@ -42,7 +43,8 @@ class PartsOfRuns:
         self._resumption: Final = resumption
         told = list(withheld.told())
         refused = [index for index, state in withheld.spans.items() if state == "refused"]
-        self._earlier: Final = resumption.earlier(
+        self._earlier: Final = earlier_calls(
+            resumption,
             {rank for rank in ranks.values() if rank is not None},
             {rank for index in refused if (rank := ranks.get(index)) is not None},
             [call for _, call in listed],
@@ -171,7 +173,7 @@ class PartsOfRuns:
         """Return the ends of spans, none before the start of a model below: JavaScript cuts starts to milliseconds."""
         spans = self._tree.spans
         found = {index: max(spans[index].start_ns, spans[index].end_ns) for index in pauses}
-        above, models = self._tree.nearest(pauses), frozenset(self._tree.models)
+        above, models = self._tree.nearest(found), frozenset(self._tree.models)
         for index in reversed(self._tree.order):
             if above[index] != NONE and (index in models or index in found):
                 found[above[index]] = max(found[above[index]], found.get(index, spans[index].start_ns))

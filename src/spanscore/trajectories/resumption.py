@@ -7,21 +7,17 @@ What stands before that text are other turns.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain, dropwhile
 from typing import Final, NamedTuple
 
 from spanscore.contracts import CallReading, CallRequest, SentMessage
-from spanscore.model import StatusCode, ToolCall
+from spanscore.model import StatusCode
 from spanscore.trajectories.readings import NONE
-from spanscore.trajectories.sent_calls import SentCall, after_user, asked_since, content_of, restored, sent_calls
+from spanscore.trajectories.sent_calls import SentCall, after_user, asked_since, sent_calls
 from spanscore.trajectories.tree import SpanTree
-
-_ANSWERED: Final = frozenset({"made", "uncertain"})
-"""The states of calls with an answer that does not refuse them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,28 +43,6 @@ class _First(NamedTuple):
     """The messages behind the last text of the user."""
 
 
-class EarlierCalls(NamedTuple):
-    """The calls of a run in earlier traces."""
-
-    model: int
-    """The position of the span of the request that holds them."""
-    below: int
-    """The position of the call that this span is below; `NONE` if there is none."""
-    restored: tuple[ToolCall, ...] = ()
-    """The calls that were made before the pause."""
-    uncertain: tuple[ToolCall, ...] = ()
-    """The calls that were answered, though nothing shows whether they were made, or made in this run."""
-    refused: tuple[ToolCall, ...] = ()
-    """The calls that were refused, as if they had been made."""
-    named: tuple[str, ...] = ()
-    """The tools of refused calls that have no span here."""
-    is_resumed: bool = False
-    """Whether the run surely continues after a pause: a call that it waited for is executed, or was refused."""
-    reordered: tuple[int, ...] = ()
-    """The indexes of the restored calls in the order in which calls of tools that the run waits for are the last of
-    their answers; none if that is their order."""
-
-
 class Resumption:
     """The tails of a trace, by the call that they are below; `NONE` is the trace's own.
 
@@ -77,7 +51,7 @@ class Resumption:
     """
 
     def __init__(self, tree: SpanTree) -> None:
-        self._tree: Final = tree
+        self.tree: Final = tree
         models = [index for index in tree.models if not tree.spans[index].is_log]
         is_step = bool(tree.models) and tree.is_step
         step = _first_sent(tree, models) if is_step and models else None
@@ -113,13 +87,13 @@ class Resumption:
         own = self._firsts.get(NONE)
         models: dict[str | None, list[int]] = {}
         for index in self.models.get(NONE, ()):
-            models.setdefault(self._tree.conversations[index], []).append(index)
+            models.setdefault(self.tree.conversations[index], []).append(index)
         models.pop(None, None)
         for each in models.values():
-            first = _first_sent(self._tree, each)
+            first = _first_sent(self.tree, each)
             if first is None or (own is not None and first.model == own.model):
                 continue
-            if _tail(self._tree, first) is not None:
+            if _tail(self.tree, first) is not None:
                 yield first.model
 
     @cached_property
@@ -141,15 +115,15 @@ class Resumption:
         """
         found: dict[int, list[CallReading]] = {}
         seen_by: dict[int, str] = {}
-        for index, call in self._tree.calls.items():
-            below, scope = self.below[index], self._tree.spans[index].scope
+        for index, call in self.tree.calls.items():
+            below, scope = self.below[index], self.tree.spans[index].scope
             if (self.before_ns(index) or 0) > 0 and seen_by.setdefault(below, scope) == scope:
                 found.setdefault(below, []).append(call)
         return found
 
     def asked_last(self, model: int) -> list[SentCall]:
         """Return the calls of the last answer in the messages that a model's span was sent, with what they returned."""
-        tail = _tail(self._tree, _first(model, self._tree.model_readings[model].history))
+        tail = _tail(self.tree, _first(model, self.tree.model_readings[model].history))
         return [] if tail is None else [call for call in tail.last if call.state == "made"]
 
     def place_of(self, tail: Tail) -> int:
@@ -168,7 +142,7 @@ class Resumption:
             return None
         before_ns = self.before_ns(call)
         if before_ns == 0:
-            reading = self._tree.calls[call]
+            reading = self.tree.calls[call]
             return tail if any(each.state == "made" and _may_be(reading, each.request) for each in tail.last) else None
         return tail if before_ns is not None and before_ns > 0 else None
 
@@ -178,117 +152,10 @@ class Resumption:
         Starts are compared within one process. JavaScript cuts them to milliseconds: a tie says nothing.
         """
         models = self.models.get(self.below[call]) if self.below else None
-        span = self._tree.spans[call]
-        if not models or span.is_log or span.resource != self._tree.spans[models[0]].resource:
+        span = self.tree.spans[call]
+        if not models or span.is_log or span.resource != self.tree.spans[models[0]].resource:
             return None
-        return self._tree.spans[models[0]].start_ns - span.start_ns
-
-    def earlier(
-        self,
-        joined: AbstractSet[int],
-        refused_here: AbstractSet[int],
-        known: Iterable[ToolCall],
-        withheld: Iterable[str] = (),
-    ) -> list[EarlierCalls]:
-        """Return the calls of the run in earlier traces, for each tail.
-
-        Args:
-            joined: the places in `awaited` of the calls that have a span in this trace.
-            refused_here: those of the calls of which a span of this trace shows that they were refused.
-            known: the calls of this trace.
-            withheld: the tools of calls that wait here, or were refused.
-        """
-        if not self.tails:
-            return []
-        gated = {self.awaited[rank].request.name for rank in joined if rank < 0}.union(withheld)
-        listed = list(known)
-        ids = {call.call_id for call in listed if call.call_id}
-        contents = {content_of(call): call.call_id for call in listed}
-
-        def is_known(request: CallRequest) -> bool:
-            if request.call_id in ids:
-                return True
-            content = content_of(request)
-            return content in contents and not (request.call_id and contents[content])
-
-        found: list[EarlierCalls] = []
-        first_ns = _first_starts(listed) if self.tails.keys() - {NONE} else {}
-        for below, tail in self.tails.items():
-            place = self.place_of(tail)
-            # Calls may be equal, if they have no ids.
-            last = {place + number: call for number, call in enumerate(tail.last)}
-            answers = tail.before
-            if below != NONE:
-                # A sub-agent that has waited in this trace is called once more in it: its earlier calls are here.
-                start_ns = self._tree.spans[tail.model].start_ns
-                answers = [
-                    [call for call in answer if first_ns.get(_same(call.request), start_ns) >= start_ns]
-                    for answer in answers
-                ]
-                last = {
-                    rank: call
-                    for rank, call in last.items()
-                    if rank in joined
-                    or rank in refused_here
-                    or call.state != "made"
-                    or first_ns.get(_same(call.request), start_ns) >= start_ns
-                }
-            before = [*chain.from_iterable(answers)]
-            told = last.keys() & refused_here
-            made = [call for rank, call in last.items() if rank in joined and rank not in told]
-            is_executed = not all(call.state == "refused" for call in made)
-            others = {
-                rank: call
-                for rank, call in last.items()
-                if call.state == "refused" or rank in told or rank not in joined
-            }
-            of_refused = {"refused"} if is_executed else {"refused", "uncertain"}
-            refused = {rank: call for rank, call in others.items() if call.state in of_refused or rank in told}
-            # What a person has approved, the model's provider executes itself.
-            is_resumed = is_executed or bool(refused) or any(call.is_approved for call in tail.last)
-            numbered = [(number, call) for number, answer in enumerate(answers) for call in answer]
-            numbered = [(number, call) for number, call in numbered if is_resumed and call.state == "made"]
-            late = [(number, call.request.name in gated) for number, call in numbered]
-            order = sorted(range(len(late)), key=late.__getitem__)
-            unsure = {"uncertain"} if is_resumed else {"made", "uncertain"}
-            uncertain = [call for call in before if call.state in unsure]
-            uncertain += [call for rank, call in others.items() if rank not in refused and call.state in _ANSWERED]
-            if not is_resumed:
-                # A specialist may be handed the calls of others; below a call nothing says so.
-                uncertain = [call for call in uncertain if not is_known(call.request)] if below == NONE else []
-            agent = self._tree.agents.get(tail.model) or self._tree.agent_of(tail.model)
-            found.append(
-                EarlierCalls(
-                    model=tail.model,
-                    below=below,
-                    restored=tuple(restored(call, agent) for _, call in numbered),
-                    uncertain=tuple(restored(call, agent) for call in uncertain),
-                    refused=tuple(
-                        restored(call._replace(answer=None), agent)
-                        for call in (*(each for each in before if each.state == "refused"), *refused.values())
-                    ),
-                    named=tuple(
-                        call.request.name for rank, call in refused.items() if rank not in joined and rank not in told
-                    ),
-                    is_resumed=is_resumed,
-                    reordered=tuple(order) if order != [*range(len(order))] else (),
-                )
-            )
-        return found
-
-
-def _same(call: ToolCall | CallRequest) -> Hashable:
-    """Return what a call has in common with itself in messages: its name and id, or without an id its arguments."""
-    return (call.name, call.call_id) if call.call_id else content_of(call)
-
-
-def _first_starts(calls: Iterable[ToolCall]) -> Mapping[Hashable, int]:
-    """Return the start of the first execution of each call, by what it has in common with itself in messages."""
-    found: dict[Hashable, int] = {}
-    for call in calls:
-        if call.span_id is not None:
-            found.setdefault(_same(call), call.start_ns)
-    return found
+        return self.tree.spans[models[0]].start_ns - span.start_ns
 
 
 def _may_be(call: CallReading, request: CallRequest) -> bool:

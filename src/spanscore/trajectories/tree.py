@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Hashable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from operator import itemgetter
-from typing import Final
+from typing import Any, Final
 
 from spanscore.compare.matching import json_key
 from spanscore.contracts import CallReading, ModelReading, Reading
@@ -183,7 +184,9 @@ class SpanTree:
         above = self._call_above[index]
         return above != NONE and self.parents[above] != NONE
 
-    def nearest(self, wanted: Collection[int], barrier: Collection[int] = ()) -> list[int]:
+    def nearest(
+        self, wanted: AbstractSet[int] | Mapping[int, Any], barrier: AbstractSet[int] | Mapping[int, Any] = frozenset()
+    ) -> list[int]:
         """Return for each span the nearest of `wanted` above it with none of `barrier` between, else -1.
 
         Linear in the number of spans, without recursion, and safe against parents that form a cycle.

@@ -69,6 +69,7 @@ def test_a_turn_is_the_same_behind_its_bytes(
         user_text=("a", "\ud800"),
         completeness=seen,
         withheld=(WithheldCall("refund", "waits"),),
+        reordered=(1, 0),
         unread="no",
     )
     whole = Turn(run, 7, CloseReason.TIMED_OUT)
@@ -167,6 +168,25 @@ def test_uncertain_and_refused_calls() -> None:
     assert ((), Completeness()) == (second.uncertain, second.completeness)
     assert ((refused,), (refused,)) == (first.refused, second.refused)
     assert resumed.trajectory == decoded_turn(encoded_turn(resumed, TurnNeeds())).trajectory
+
+
+def test_the_order_of_calls_before_the_first_turn() -> None:
+    """Messages do not tell it; the turns before do."""
+    refund, look = (ToolCall(name=name, arguments={}, restored=True) for name in ("refund", "look"))
+    resumed = turn(2, refund, look, "ship", reordered=(1, 0))
+
+    first = joined_turns([resumed, turn(3, "look")]).trajectory
+    second = joined_turns([turn(1, "look", "refund"), resumed]).trajectory
+
+    assert ("look", "refund", "ship", "look") == first.having_waited().names
+    assert (("look", "refund", "ship"), ()) == (second.names, second.reordered)
+
+
+def test_a_turn_that_an_earlier_version_stored() -> None:
+    """It lacks the order."""
+    row = json.loads(encoded_turn(turn(1, "a", reordered=(0,)), NEEDS))
+    del row["reordered"]
+    assert turn(1, "a") == decoded_turn(json.dumps(row).encode())
 
 
 def test_completeness() -> None:

@@ -99,7 +99,7 @@ def _finite(number: str) -> float:
 
 
 def _integer(digits: str) -> int:
-    if len(digits) > MAX_DIGITS:
+    if len(digits.removeprefix("-")) > MAX_DIGITS:
         raise ValueError(f"not valid JSON: an integer has more than {MAX_DIGITS:,} digits")
     return int(digits)
 

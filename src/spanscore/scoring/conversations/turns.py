@@ -80,6 +80,7 @@ def encoded_turn(turn: Turn, needs: TurnNeeds) -> bytes:
         **{name: [_row(call, left_out) for call in getattr(run, name)] for name in _CALLS},
         "seen": _row(run.completeness),
         "withheld": run.withheld,
+        "reordered": run.reordered,
         "attributes": {key: run.attributes[key] for key in needs.attributes if key in run.attributes},
         "definitions": definitions,
         "models": [_row(each) for each in run.model_calls],
@@ -115,6 +116,7 @@ def decoded_turn(content: bytes) -> Turn:
         system_text=tuple(row.get("system", ())),
         completeness=Completeness(**seen),
         withheld=tuple(WithheldCall(*each) for each in row.get("withheld", ())),
+        reordered=tuple(row.get("reordered", ())),
     )
     return Turn(trajectory, row["start"], CloseReason(row["closed"]))
 
@@ -123,7 +125,8 @@ def joined_turns(turns: Iterable[Turn], *, continued: bool = False) -> JoinedTur
     """Return the conversation of at least one turn. The order, by start and then by trace id, is made here.
 
     Calls that were executed are never merged: models number the ids of calls anew in each turn. Whether an uncertain
-    call was made before a pause is known by the turns before; those of the first turn stay uncertain.
+    call was made before a pause, and the order of restored ones, is known by the turns before. Those of the first turn
+    stay uncertain.
 
     Args:
         turns: the turns.
@@ -146,7 +149,7 @@ def joined_turns(turns: Iterable[Turn], *, continued: bool = False) -> JoinedTur
         withheld=tuple(each for run in runs for each in run.withheld),
         uncertain=first.uncertain,
         refused=tuple(each for run in runs for each in run.refused),
-        reordered=(),
+        reordered=first.reordered,
         completeness=_all_seen(
             [run.completeness for run in runs],
             from_logs=from_logs,
