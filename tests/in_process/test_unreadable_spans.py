@@ -84,7 +84,9 @@ def test_a_log_record_costs_no_other(runtime: tuple[Runtime, Blocking]) -> None:
     """Its body may have a text that fails when it is read. A stand-in marks its trace as incomplete."""
     door, blocking = runtime
     ids = context(2, 1)
-    written = LogRecord(context=set_span_in_context(NonRecordingSpan(ids)), event_name=NAME, body={"n": Unmeasurable("x")})
+    written = LogRecord(
+        context=set_span_in_context(NonRecordingSpan(ids)), event_name=NAME, body={"n": Unmeasurable("x")}
+    )
     record = ReadWriteLogRecord(written)
     door.logged(partial(log_span, record, (NAME,)), context_of(record.log_record), 1)
     door.ended(root(3))
