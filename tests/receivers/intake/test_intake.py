@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from spanscore.emitters.otlp._held_roots import HoldLimits
 from spanscore.emitters.otlp.forward import Forward
 from spanscore.emitters.otlp.forward_settings import ForwardSettings
 from spanscore.emitters.sending.backlog import QueueLimits
+from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.otlp.protobuf_check import checking
@@ -86,7 +88,7 @@ def test_a_replay_waits_for_room_for_all_roots() -> None:
     settings = ForwardSettings(queue=QueueLimits(capacity=100, linger_s=0), hold=HoldLimits(max_roots=10))
 
     class WhenFull(Forward):
-        def has_room(self, size: int, spans: int = 0) -> bool:
+        def has_room(self, size: int, spans: Sequence[Span] = ()) -> bool:
             """Return whether there is room, and let the receiver take requests again if there is none."""
             has_room = super().has_room(size, spans)
             if not has_room:
