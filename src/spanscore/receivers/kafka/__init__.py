@@ -210,8 +210,8 @@ class Kafka:
 
     def _offer(self) -> None:
         taken = asyncio.run_coroutine_threadsafe(self._owner.take(tuple(self._backlog)), self._loop).result()
+        self.counts.records += sum(not record.is_passed for record in self._backlog[: taken.number])
         del self._backlog[: taken.number]
-        self.counts.records += taken.number
         if taken.poison:
             self._put_aside(taken.poison)
         if not self._backlog:

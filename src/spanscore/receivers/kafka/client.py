@@ -37,6 +37,8 @@ _CRITICAL: Final = 2  # syslog severity; the library logs each failed attempt to
 _TEXT_TOO_LARGE: Final = "OFFSET_METADATA_TOO_LARGE"
 _UNREADABLE: Final = frozenset({"_BAD_COMPRESSION", "_BAD_MSG"})
 """Errors of a batch of records that the library reads again and again."""
+_END: Final = "_PARTITION_EOF"
+"""The client is at the end of a partition."""
 _ABOUT_CONNECTIONS: Final = frozenset({"_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_TIMED_OUT"})
 
 _Made = TypeVar("_Made")
@@ -81,6 +83,7 @@ class GroupMember:
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
                 "auto.offset.reset": "earliest",
+                "enable.partition.eof": True,
                 "error_cb": self._hear,
                 "on_commit": self._committed,
             },
@@ -94,7 +97,10 @@ class GroupMember:
         )
 
     def read(self, most: int, timeout_s: float) -> list[KafkaRecord]:
-        """Return records, as many as there are within that time. Batches that cannot be read are passed over."""
+        """Return records, as many as there are within that time.
+
+        Batches that cannot be read are passed over; a record stands for one behind which there is none.
+        """
         records: list[KafkaRecord] = []
         moved: set[int | None] = set()
         try:
@@ -111,14 +117,17 @@ class GroupMember:
                 onward = self._batches.read(record.partition, record.offset)
                 if onward is None:
                     records.append(record)
+            elif wrong.name() == _END:
+                onward = self._ended(message)
             else:
                 self._hear(wrong)
                 onward = self._behind(message, wrong)
             if onward is not None and partition is not None:
                 moved.add(partition)
                 self._read_from(partition, onward)
-            if partition is not None:
-                self._note_passed(partition, wrong)
+            last = None if partition is None else self._note_passed(partition, wrong)
+            if partition is not None and last is not None and wrong is not None:  # else the record behind is enough
+                records.append(KafkaRecord(partition, last, None, None, is_passed=True))
         self._note_removed(records)
         return records
 
@@ -235,24 +244,32 @@ class GroupMember:
             _, end = self._consumer.get_watermark_offsets(self._place(partition), timeout=_LOOK_S)
         except self._library.KafkaException:
             return None
-        return self._batches.failed(partition, first, end)
+        return self._batches.failed(partition, first, end, self._next.get(partition, first))
+
+    def _ended(self, message: Message[bytes, bytes]) -> int | None:
+        """Return where to read on after the end of a partition, and None if there is nothing to read before it."""
+        partition, end = message.partition(), message.offset()
+        return None if partition is None or end is None else self._batches.ended(partition, end)
 
     def _read_from(self, partition: int, offset: int) -> None:
         with suppress(self._library.KafkaException):  # the partition was revoked
             self._consumer.seek(self._place(partition, offset))
 
-    def _note_passed(self, partition: int, wrong: KafkaError | None) -> None:
+    def _note_passed(self, partition: int, wrong: KafkaError | None) -> int | None:
+        """Count the records that are passed over, if any, and return the offset of the last."""
         passed = self._batches.passed(partition)
-        if passed is not None:
-            self.unreadable += passed.last + 1 - passed.first
-            _log.error(
-                "kafka: records %d to %d of partition %d of topic %r cannot be read and are lost%s",
-                passed.first,
-                passed.last,
-                partition,
-                self._settings.topic,
-                "" if wrong is None else f" ({wrong.str()})",
-            )
+        if passed is None:
+            return None
+        self.unreadable += passed.last + 1 - passed.first
+        _log.error(
+            "kafka: records %d to %d of partition %d of topic %r cannot be read and are lost%s",
+            passed.first,
+            passed.last,
+            partition,
+            self._settings.topic,
+            "" if wrong is None or wrong.name() == _END else f" ({wrong.str()})",
+        )
+        return passed.last
 
     def _note_removed(self, records: Iterable[KafkaRecord]) -> None:
         """Count the records before these that the topic no longer has: its retention was shorter than the lag.
