@@ -26,7 +26,7 @@ from campaigns.kafka_broker import NoKafka, Secured, fetched, real_kafka
 from deadline import DEADLINE_S
 from receivers.otlp_requests import request_of, simple_span
 from serving import Running, serving
-from spanscore.receivers.kafka.client import producer
+from spanscore.receivers.kafka.dead_letters import producer
 
 TLS: Final = Path(__file__).parents[1] / "tls"
 SECURED: Final = Secured("spanscore", "canary-of-a-password", TLS / "server", TLS / "ca.crt")

@@ -46,6 +46,7 @@ from spanscore.emitters.sending.backlog import Backlog, QueueItem, QueueLimits
 from spanscore.emitters.sending.client import Accepted, Answer, Protocol, Refused, Retries, TryAgain, connect
 from spanscore.emitters.sending.destination import Destination
 from spanscore.emitters.sending.send_queue import Timing
+from spanscore.model import Span as ReceivedSpan
 from spanscore.otlp.from_protobuf import decode_protobuf
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.keep.settings import KeepSettings
@@ -86,6 +87,11 @@ def child(trace: int, span: int = 2) -> Span:
 def request(*spans: Span) -> bytes:
     """Return a request."""
     return request_of(*spans).SerializeToString()
+
+
+def roots(count: int) -> Sequence[ReceivedSpan]:
+    """Return root spans as they are decoded."""
+    return decode_protobuf(request(*map(simple_span, range(1, count + 1)))).spans
 
 
 def numbers(spans: Sequence[Span]) -> list[int]:
@@ -294,7 +300,7 @@ def test_a_flood_of_large_requests_leaves_room_for_small_ones() -> None:
     one = request(child(1))
     with forwarding(client, QueueLimits(capacity_bytes=10 * len(large), linger_s=0)) as forward:
         taken = 0
-        while forward.has_room(len(large), 1_000):
+        while forward.has_room(len(large), decode_protobuf(large).spans):
             forward.take(large)
             taken += 1
         assert 7 <= taken <= 9
@@ -303,7 +309,7 @@ def test_a_flood_of_large_requests_leaves_room_for_small_ones() -> None:
             size = size // 2
             while forward.has_room(size):
                 forward.take_other("logs", b"x" * size)
-        assert forward.has_room(len(one), 1)
+        assert forward.has_room(len(one), decode_protobuf(one).spans)
         assert {} == forward.outbox.failures
         client.go_on()
 
@@ -314,12 +320,54 @@ def test_roots_of_a_request_have_room_before_it_is_taken() -> None:
     client.hold()
     queue = QueueLimits(capacity=100, linger_s=0)
     with forwarding(client, queue, hold=HoldLimits(max_roots=10)) as forward:
-        assert forward.has_room(10_000, 200)
+        assert forward.has_room(10_000, roots(200))
         forward.take(request(*[simple_span(trace) for trace in range(1, 41)]))
-        assert not forward.has_room(10_000, 61)
-        assert not forward.has_room(10_000, 40)
-        assert forward.has_room(10_000, 20)
+        assert not forward.has_room(10_000, roots(61))
+        assert not forward.has_room(10_000, roots(40))
+        assert forward.has_room(10_000, roots(20))
         client.go_on()
+
+
+def test_spans_that_go_on_with_their_request_take_no_room_of_their_own() -> None:
+    """A request is one item of the queue, however many spans it has that are not held back."""
+    children = decode_protobuf(request(*map(child, range(1, 200)))).spans
+    cases: Sequence[tuple[dict[str, Any], Sequence[ReceivedSpan]]] = (({}, children), ({"roots": "none"}, roots(200)))
+    for settings, spans in cases:
+        client = InMemory()
+        client.hold()
+        with forwarding(client, QueueLimits(capacity=100, linger_s=0), **settings) as forward:
+            forward.take(request(child(1)))
+            has_room = forward.has_room(10_000, spans)
+            client.go_on()
+            assert has_room
+
+
+def test_roots_of_a_remote_parent_have_room_before_they_are_taken() -> None:
+    """With `root: remote_parent`, spans of a parent in another process count as roots."""
+    client = InMemory()
+    client.hold()
+    with forwarding(client, QueueLimits(capacity=100, linger_s=0), roots="remote_parent") as forward:
+        forward.take(request(child(1)))
+        remote = [simple_span(trace, parent_span_id=span_id(9), flags=0x300) for trace in range(1, 101)]
+        has_room = forward.has_room(10_000, decode_protobuf(request(*remote)).spans)
+        client.go_on()
+        assert not has_room
+
+
+def test_requests_that_have_room_are_never_dropped() -> None:
+    """The memory of items counts: each root may be one."""
+    client = InMemory()
+    client.hold()
+    body = request(*map(simple_span, range(1, 21)))
+    queue = QueueLimits(capacity_bytes=20 * len(body), linger_s=0)
+    with forwarding(client, queue, hold=HoldLimits(max_roots=1)) as forward:
+        taken = 0
+        while forward.has_room(len(body), roots(20)):
+            forward.take(body)
+            taken += 1
+        client.go_on()
+        forward.close(DEADLINE_S)
+        assert ({}, 7) == (forward.outbox.failures, taken)
 
 
 @pytest.mark.full_size
@@ -332,7 +380,7 @@ def test_traces_that_wait_for_their_decision_refuse_nobody() -> None:
     forward.keep_by(keeper)
     for first in (1, 60_001):
         forward.take(request(*[simple_span(trace) for trace in range(first, first + 60_000)]))
-        assert forward.has_room(5_000_000, 60_000)
+        assert forward.has_room(5_000_000, roots(60_000))
     forward.outbox.close(0)
 
 

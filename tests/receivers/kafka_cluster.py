@@ -15,6 +15,7 @@ from deadline import DEADLINE_S
 TOPIC = "otlp_spans"
 PARTITIONS = 4
 _ZSTD = 4
+_CONTROL = 0x30
 
 
 def crc32c(content: bytes) -> int:
@@ -42,10 +43,20 @@ class Cluster:
         self._producer.produce(topic, value, key, partition)
 
     def send_broken(self, topic: str, records: int) -> None:
-        """Write a batch to partition 0 whose compression is broken, by a request of our own."""
+        """Write a batch to partition 0 whose compression is broken."""
+        self._send_batch(topic, _ZSTD, records, b"not compressed")
+
+    def send_commit(self, topic: str) -> None:
+        """Write the record to partition 0 that ends a transaction, which no client returns."""
+        key, value = struct.pack(">hh", 0, 1), struct.pack(">hi", 0, 0)
+        record = bytes([0, 0, 0, 2 * len(key)]) + key + bytes([2 * len(value)]) + value + b"\0"
+        self._send_batch(topic, _CONTROL, 1, bytes([2 * len(record)]) + record)
+
+    def _send_batch(self, topic: str, attributes: int, records: int, content: bytes) -> None:
+        """Write a batch to partition 0 by a request of our own."""
         found = self._producer.list_topics(topic, timeout=DEADLINE_S)
         leader = found.brokers[found.topics[topic].partitions[0].leader]
-        body = struct.pack(">hiqqqhii", _ZSTD, records - 1, 0, 0, -1, -1, -1, records) + b"not compressed"
+        body = struct.pack(">hiqqqhii", attributes, records - 1, 0, 0, -1, -1, -1, records) + content
         rest = struct.pack(">ibI", 0, 2, crc32c(body)) + body
         batch = struct.pack(">qi", 0, len(rest)) + rest
         to = struct.pack(">ih", 1, len(topic)) + topic.encode() + struct.pack(">iii", 1, 0, len(batch)) + batch

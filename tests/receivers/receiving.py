@@ -53,7 +53,7 @@ class Core:
         self.spans += [span for span in spans if span.kind != REFUSED]
         self.sizes.append(size)
 
-    def has_room(self, size: int, spans: int = 0) -> bool:
+    def has_room(self, size: int, spans: Sequence[Span] = ()) -> bool:
         """Say so."""
         return not self.is_full
 

@@ -154,8 +154,31 @@ def test_a_batch_that_cannot_be_read_blocks_no_partition(brokers: Cluster, caplo
         eventually(lambda: metrics(running).get(name) == 3)
         eventually(lambda: running.readiness() == (200, {"otlp": "ok", "kafka": "ok"}))
         eventually(lambda: brokers.committed("broken", [0], topic) == {0: 5})
-    (told,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    (told,) = [text for record in caplog.records if "cannot be read" in (text := record.getMessage())]
     assert told.startswith("kafka: records 1 to 3 of partition 0 of topic 'broken' cannot be read and are lost (")
+
+
+@pytest.mark.parametrize("commits", [0, 2])
+def test_a_batch_at_the_end_that_cannot_be_read_is_committed(
+    brokers: Cluster, commits: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No other record has to come first, and records that end transactions are behind it: the client returns none."""
+    topic = f"broken_end_{commits}"
+    brokers.send(request_of(simple_span(1)).SerializeToString(), key(1), 0, topic)
+    brokers.wait()
+    brokers.send_broken(topic, 10)
+    for _ in range(commits):
+        brokers.send_commit(topic)
+    with serving(configuration(brokers.brokers, topic, f", topic: {topic}")) as running:
+        running.reports.wait_for(1)
+        name = 'spanscore_kafka_poison_records_total{spanscore_reason="unreadable"}'
+        rebalanced(lambda: metrics(running).get(name) == 10)
+        rebalanced(lambda: brokers.committed(topic, [0], topic) == {0: 11})
+        found = metrics(running)
+        eventually(lambda: running.readiness() == (200, {"otlp": "ok", "kafka": "ok"}))
+    assert (10, 1) == (found[name], found["spanscore_kafka_records_total"])
+    (told,) = [text for record in caplog.records if "cannot be read" in (text := record.getMessage())]
+    assert told.startswith("kafka: records 1 to 10 of partition 0")
 
 
 def test_records_that_cannot_be_put_aside_are_counted(brokers: Cluster, caplog: pytest.LogCaptureFixture) -> None:

@@ -351,7 +351,7 @@ class Full:
         self.room = [bool(each) for each in room]
         self.taken: list[bytes] = []
 
-    def has_room(self, size: int, spans: int = 0) -> bool:
+    def has_room(self, size: int, spans: object = ()) -> bool:
         """Say so."""
         return self.room.pop(0)
 

@@ -9,7 +9,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from serving import DEADLINE_S, Running, serving
 from spanscore import config
 from spanscore.collect.table import TraceTable
 from spanscore.config import parts as wiring
+from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
 from spanscore.receivers.intake.admission import Admission
 from spanscore.receivers.intake.behind import Behind, OtherSignal
@@ -163,7 +164,7 @@ class Onward:
         self.replay: asyncio.Task[None] | None = None
         self._taken = 0
 
-    def has_room(self, size: int, spans: int = 0) -> bool:
+    def has_room(self, size: int, spans: Sequence[Span] = ()) -> bool:
         """Return True."""
         return True
 
@@ -228,7 +229,7 @@ class Full(Onward):
 
     asked = 0
 
-    def has_room(self, size: int, spans: int = 0) -> bool:
+    def has_room(self, size: int, spans: Sequence[Span] = ()) -> bool:
         """Return whether there is room."""
         self.asked += 1
         return self.asked > 2
@@ -260,7 +261,7 @@ def test_a_replay_waits_for_the_next_receiver(tmp_path: Path) -> None:
 class Held(Onward):
     """Has no room for what open traces hold, and nothing that waits to be sent."""
 
-    def has_room(self, size: int, spans: int = 0) -> bool:
+    def has_room(self, size: int, spans: Sequence[Span] = ()) -> bool:
         """Return False."""
         return False
 
@@ -286,7 +287,7 @@ class Noting:
     def __init__(self) -> None:
         self.at = -math.inf
 
-    def has_room(self, size: int, spans: int = 0) -> bool:
+    def has_room(self, size: int, spans: Sequence[Span] = ()) -> bool:
         """Return True."""
         return True
 

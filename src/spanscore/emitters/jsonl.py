@@ -52,7 +52,8 @@ class Jsonl:
     deleted, as log rotation does, a new one is begun. After a crash, a line that is there is not written again.
 
     The path may be a pipe or a terminal: a thread writes, so that a reader that does not read holds nothing up. Up to
-    10,000 lines and 32 MiB wait for it; further ones are left out, and counted as `queue_full`.
+    10,000 lines and 32 MiB wait for it; further ones are left out, and counted as `queue_full`. Lines that wait are in
+    memory only: a kill loses them, with `storage` or Kafka too, as spans are not kept for them.
 
     Args:
         path: the file; its directory must exist.

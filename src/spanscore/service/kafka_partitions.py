@@ -85,6 +85,9 @@ class KafkaPartitions:
             partition = self._partitions.get(record.partition)
             if partition is None:  # it was handed over meanwhile
                 continue
+            if record.is_passed:
+                partition.held.read(record.offset, ())
+                continue
             try:
                 reason = await self._take(record, partition)
             except NoRoom:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
@@ -13,7 +14,7 @@ from spanscore import config as configuration
 from spanscore.collect.table import TraceTable
 from spanscore.config import parts as wiring
 from spanscore.contracts.immediate import Immediate
-from spanscore.model import Report, ToolCall
+from spanscore.model import Report, Span, ToolCall
 from spanscore.receivers.intake.admission import Admission
 from spanscore.receivers.intake.behind import Behind, OtherSignal
 from spanscore.receivers.intake.intake import Intake, NoRoom
@@ -133,7 +134,7 @@ class _File:
         self.failure: OSError | None = None
         self._writer: Final = writer
 
-    def has_room(self, size: int, spans: int = 0) -> bool:  # noqa: ARG002 - however large
+    def has_room(self, size: int, spans: Sequence[Span] = ()) -> bool:  # noqa: ARG002 - however large
         return True
 
     def is_waiting(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,8 +13,14 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.metrics.v1.metrics_pb2 import ScopeMetrics
 
+from otlp_capture import DEADLINE_S, InMemory, spans_of
 from receivers.otlp_requests import request_of, simple_span, to_json
 from receivers.receiving import Core
+from spanscore.emitters.otlp._held_roots import HoldLimits
+from spanscore.emitters.otlp.forward import Forward
+from spanscore.emitters.otlp.forward_settings import ForwardSettings
+from spanscore.emitters.sending.backlog import QueueLimits
+from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.otlp.protobuf_check import checking
@@ -72,6 +79,49 @@ def test_what_is_not_let_in_is_neither_decoded_nor_kept(monkeypatch: pytest.Monk
     with pytest.raises(NoRoom, match="too many requests at once"):
         asyncio.run(intake.decode(large, Encoding.PROTOBUF))
     assert [1, 3, len(large) // 256] == asked
+
+
+def test_a_replay_waits_for_room_for_all_roots() -> None:
+    """Each root may be sent by itself: a stored request waits until there is room for all, and none is dropped."""
+    client = InMemory()
+    client.hold()
+    settings = ForwardSettings(queue=QueueLimits(capacity=100, linger_s=0), hold=HoldLimits(max_roots=10))
+
+    class WhenFull(Forward):
+        def has_room(self, size: int, spans: Sequence[Span] = ()) -> bool:
+            """Return whether there is room, and let the receiver take requests again if there is none."""
+            has_room = super().has_room(size, spans)
+            if not has_room:
+                client.go_on()
+            return has_room
+
+    forward = WhenFull(client, settings)
+    intake = Intake(Behind(take=refuse), spans_onward=forward)
+    try:
+        for first, count in ((1, 40), (101, 90)):
+            body = request_of(*map(simple_span, range(first, first + count))).SerializeToString()
+            asyncio.run(intake.take_again(body, Encoding.PROTOBUF, lambda _: True))
+    finally:
+        client.go_on()
+        forward.close(DEADLINE_S)
+    assert ({}, 130) == (forward.outbox.failures, len(spans_of(client.taken)))
+
+
+def test_roots_are_counted_before_a_request_is_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request with more roots than the queue has room for is refused before it is prepared for it."""
+    monkeypatch.setattr(module, "_forwarding", refuse)
+    client = InMemory()
+    client.hold()
+    forward = Forward(client, ForwardSettings(queue=QueueLimits(capacity=100, linger_s=0)))
+    intake = Intake(Behind(take=refuse), spans_onward=forward)
+    forward.take(request_of(simple_span(1, 2, parent_span_id=b"12345678")).SerializeToString())
+    body = request_of(*map(simple_span, range(1, 101))).SerializeToString()
+    try:
+        with pytest.raises(NoRoom):
+            asyncio.run(intake.decode(body, Encoding.PROTOBUF))
+    finally:
+        client.go_on()
+        forward.close(DEADLINE_S)
 
 
 @pytest.mark.parametrize("signal", [None, "logs", "metrics"])

@@ -91,3 +91,34 @@ def test_a_partition_that_is_assigned_anew_begins_anew() -> None:
     assert [None, None] == [found.failed(0, 5, 9) for _ in range(2)]
     found.forget(0)
     assert [None, None, 6] == [found.failed(0, 5, 9) for _ in range(3)]
+
+
+def test_records_that_no_client_returns_may_be_behind_a_batch() -> None:
+    """At the end of the partition, the client has found no record behind the batch: it is passed over all the same."""
+    found = UnreadableBatches()
+    position, tries = 5, 0
+    while (passed := found.passed(0)) is None:
+        tries += 1
+        assert tries < 20
+        onward = found.failed(0, 5, 17) if position <= 14 else found.ended(0, 17)
+        position = position if onward is None else onward
+    assert UnreadableRecords(0, 5, 14) == passed
+    assert found.ended(0, 17) is None
+
+
+def test_the_end_of_a_partition_is_no_answer_to_an_attempt() -> None:
+    """A batch that is being tried again is not passed over because the end was reached before."""
+    found = UnreadableBatches()
+    assert found.failed(0, 5, 9) is None
+    assert found.ended(0, 9) is None
+    assert [None, 6] == [found.failed(0, 5, 9) for _ in range(2)]
+
+
+def test_records_before_the_committed_offset_are_not_passed_over() -> None:
+    """Kafka returns the whole batch around the offset to read; records of it that were read before do not count."""
+    found = UnreadableBatches()
+    assert [None, None, 151] == [found.failed(0, 100, 200, 150) for _ in range(3)]
+    assert found.failed(0, 100, 200, 150) == 153
+    assert found.read(0, 153) == 152
+    assert found.read(0, 152) is None
+    assert UnreadableRecords(0, 150, 151) == found.passed(0)

@@ -14,10 +14,10 @@ from spanscore.emitters.otlp._held_roots import HeldRoots
 from spanscore.emitters.otlp._keep_tags import observed_tags
 from spanscore.emitters.otlp.forward_settings import ForwardCounts, ForwardSettings
 from spanscore.emitters.otlp.trace_keeper import TraceKeeper
-from spanscore.emitters.sending.backlog import QueueItem
+from spanscore.emitters.sending.backlog import ITEM_SIZE, QueueItem
 from spanscore.emitters.sending.client import Client
 from spanscore.emitters.sending.send_queue import SendQueue, SendSettings, Timing
-from spanscore.model import CloseReason, KeepDecision, Report, Trace, Unit
+from spanscore.model import CloseReason, KeepDecision, Report, Span, Trace, Unit
 from spanscore.otlp.raw_requests import RootSpan, Split, split
 from spanscore.reports.evaluation_event import event_time_ns
 
@@ -94,20 +94,24 @@ class Forward:
                 unannotated=dict(self._unannotated),
             )
 
-    def has_room(self, size: int, spans: int = 0) -> bool:
-        """Return whether a request of that many bytes and spans can be taken without dropping any of it.
+    def has_room(self, size: int, spans: Sequence[Span] = ()) -> bool:
+        """Return whether a request of that many bytes, with these spans, can be taken without dropping any of it.
 
-        Roots that wait for their scores need room too, as soon as they have them. Of little room, each request gets a
+        A request is one item of the queue, and so is each of its roots, or with a keeper maybe each of its spans. Roots
+        that wait for their scores need room too, as soon as they have them. Of little room, each request gets a
         share, so that a flood of large ones does not keep out small ones.
         """
         with self._lock:
             held, held_size = len(self._held), self._held.size
-            items, more = held, held_size + held * _SCORES_SIZE
+            items, more = held, held_size + held * (_SCORES_SIZE + ITEM_SIZE)
             if self._keeper is not None and self._keeper.is_on:
                 counts = self._keeper.counts
                 items += counts.held_spans
-                more += counts.held_bytes + counts.held_spans * _TAGS_SIZE
-        return self.outbox.shares(1 + spans, size, items, more) or not (self.outbox.size + items)
+                more += counts.held_bytes + counts.held_spans * _TAGS_SIZE  # with the memory of traces, and so of items
+                alone = len(spans)
+            else:
+                alone = _count_roots(spans, self._roots)
+        return self.outbox.shares(1 + alone, size, items, more) or not (self.outbox.size + items)
 
     def is_waiting(self) -> bool:
         """Return whether requests wait to be sent."""
@@ -247,6 +251,13 @@ class Forward:
         for root in roots:
             self.outbox.put(QueueItem("traces", root.content + tags, 1, root.envelope))
             self._unannotated[why] += 1
+
+
+def _count_roots(spans: Sequence[Span], roots: Roots) -> int:
+    if roots == "none":
+        return 0
+    may_be_remote = roots == "remote_parent"
+    return sum(not span.parent_span_id or (may_be_remote and span.parent_is_remote) for span in spans)
 
 
 def _is_rootless(report: Report) -> bool:

@@ -18,7 +18,7 @@ EXPORT_FAILED: Final = "export_failed"
 """The receiver refused."""
 REJECTED: Final = "rejected"
 """The receiver accepted the request, and rejected some of its items."""
-_ITEM_SIZE: Final = 128
+ITEM_SIZE: Final = 128
 """Bytes of memory that an item takes besides its content, about."""
 _UNSHARED: Final = 0.75
 _SHARE: Final = 0.5
@@ -87,11 +87,13 @@ class Backlog:
     def shares(self, items: int, size: int, reserved_items: int, reserved_bytes: int) -> bool:
         """Return whether a sender may put so many items more, beside others that are reserved.
 
+        The reserved bytes include the memory of the reserved items besides their content.
+
         In the last quarter, each request may take half of the room that is left: large ones do not keep out small ones.
         """
         limits = self._limits
         return _shares(items, len(self) + reserved_items, limits.capacity) and _shares(
-            size + _ITEM_SIZE, self.size + reserved_bytes, limits.capacity_bytes
+            size + items * ITEM_SIZE, self.size + reserved_bytes, limits.capacity_bytes
         )
 
     @property
@@ -102,7 +104,7 @@ class Backlog:
     def put(self, item: QueueItem, now: float) -> bool:
         """Add an item; False if there is no room and it is dropped."""
         size = item.size
-        if len(self) >= self._limits.capacity or self.size + size + _ITEM_SIZE > self._limits.capacity_bytes:
+        if len(self) >= self._limits.capacity or self.size + size + ITEM_SIZE > self._limits.capacity_bytes:
             self.refuse(item, QUEUE_FULL)
             return False
         if not self._waiting:
@@ -110,7 +112,7 @@ class Backlog:
         self._waiting.append(item)
         self._waiting_size += size
         self.arrived += 1
-        self.size += size + _ITEM_SIZE
+        self.size += size + ITEM_SIZE
         self.queued_spans += item.spans
         return True
 
@@ -165,7 +167,7 @@ class Backlog:
 
     def _release(self, item: QueueItem) -> None:
         self.settled += 1
-        self.size -= item.size + _ITEM_SIZE
+        self.size -= item.size + ITEM_SIZE
         self.queued_spans -= item.spans
 
 

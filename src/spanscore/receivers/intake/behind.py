@@ -19,8 +19,8 @@ raises."""
 class Onward(Protocol):
     """Sends received requests on unchanged. Takes a request as a whole or raises; does not wait."""
 
-    def has_room(self, size: int, spans: int = 0) -> bool:
-        """Return whether a request of that many bytes and spans could be taken now."""
+    def has_room(self, size: int, spans: Sequence[Span] = ()) -> bool:
+        """Return whether a request of that many bytes, with these spans, could be taken now."""
 
     def is_waiting(self) -> bool:
         """Return whether requests wait to be sent: there is more room when they are."""

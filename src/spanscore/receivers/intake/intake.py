@@ -141,7 +141,7 @@ class Intake:
             decoded = await in_slices(self._decoding(body, encoding))
             onward = b""
             if decoded.spans and self._spans_onward is not None:
-                if not self._spans_onward.has_room(len(body)):  # as above
+                if not self._spans_onward.has_room(len(body), decoded.spans):  # as above
                     raise NoRoom
                 onward = await in_slices(_forwarding(body, encoding, decoded))
         return DecodedRequest(body, encoding, decoded, onward)
@@ -184,7 +184,7 @@ class Intake:
         spans, sizes = decoded.taken
         if spans and self._has_room is not None and not self._has_room(len(spans)):
             raise NoRoom(Busy.REQUESTS)
-        if onward and to is not None and not to.has_room(max(len(body), len(onward)), 0 if are_logs else len(spans)):
+        if onward and to is not None and not to.has_room(max(len(body), len(onward)), () if are_logs else spans):
             raise NoRoom
         take = self.keep.put(body, encoding) if spans and self.keep is not None else self._take
         if onward and to is not None:
@@ -228,7 +228,7 @@ class Intake:
             accepting = accepting_only_from_json if encoding is Encoding.JSON else accepting_only
             # What open traces hold goes only after the replay: without waiting requests, no room comes by waiting here.
             onward = self._spans_onward
-            while onward.is_waiting() and not onward.has_room(len(body)):  # noqa: ASYNC110 - no event of the loop
+            while onward.is_waiting() and not onward.has_room(len(body), accepted):  # noqa: ASYNC110 - no event
                 await asyncio.sleep(_NO_ROOM_S)
             onward.take(await in_slices(accepting(body, accepted)))
         return spans, [size for _, size in wanted], sum(sizes)

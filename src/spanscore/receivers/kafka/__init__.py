@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final, NamedTuple, Protocol, TypeVar
 
 from spanscore.receivers.kafka.client import GroupMember
+from spanscore.receivers.kafka.dead_letters import DeadLetters, producer
 from spanscore.receivers.kafka.kafka_records import Changes, Commit, KafkaRecord, PoisonRecord
 from spanscore.receivers.kafka.settings import KafkaReceiver
 
@@ -103,8 +104,11 @@ class Kafka:
         self.counts: Final = KafkaCounts()
         self._owner: Final = owner
         self._loop: Final = asyncio.get_running_loop()
+        aside, source = settings.dead_letter_topic, settings.topic
+        self._dead_letters: Final = (
+            None if aside is None else DeadLetters(producer(settings.brokers, settings.client), aside, source)
+        )
         self._member: Final = GroupMember(settings, Changes(self._assigned, self._revoked, self._lost))
-        self._puts_aside: Final = settings.dead_letter_topic is not None
         self._backlog: list[KafkaRecord] = []
         self._committed: dict[int, Commit] = {}
         self._trouble = _CONNECTING
@@ -210,8 +214,8 @@ class Kafka:
 
     def _offer(self) -> None:
         taken = asyncio.run_coroutine_threadsafe(self._owner.take(tuple(self._backlog)), self._loop).result()
+        self.counts.records += sum(not record.is_passed for record in self._backlog[: taken.number])
         del self._backlog[: taken.number]
-        self.counts.records += taken.number
         if taken.poison:
             self._put_aside(taken.poison)
         if not self._backlog:
@@ -227,9 +231,9 @@ class Kafka:
                     record.partition,
                     reason,
                 )
-        if self._puts_aside:
-            self._member.put_aside(poison)
-            self.counts.not_put_aside = dict(self._member.not_put_aside)
+        if self._dead_letters is not None:
+            self._dead_letters.put(poison)
+            self.counts.not_put_aside = dict(self._dead_letters.failures)
 
     def _commit(self) -> None:
         if self._member.commit_failures != self.counts.commit_failures:

@@ -1,4 +1,4 @@
-"""A member of a consumer group, and a producer: the only module that imports the Kafka library."""
+"""A member of a consumer group."""
 
 from __future__ import annotations
 
@@ -6,40 +6,25 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
-from spanscore.errors import ConfigError
-from spanscore.receivers.kafka.kafka_records import (
-    MAX_RECORD_SIZE,
-    Changes,
-    Commit,
-    KafkaRecord,
-    PoisonRecord,
-    Progress,
-)
+from spanscore.receivers.kafka.kafka_records import Changes, Commit, KafkaRecord, Progress
+from spanscore.receivers.kafka.librdkafka import library, made
 from spanscore.receivers.kafka.settings import KafkaReceiver
 from spanscore.receivers.kafka.unreadable import UnreadableBatches
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, TopicPartition
 
-PIP: Final = 'pip install ".[kafka]" in a checkout'
-_SETTINGS: Final = "receivers.kafka.settings"
-
-_MISSING: Final = f"Kafka needs a package that is not installed: {PIP}"
-_NAME: Final = "spanscore"
-_PARTITIONER: Final = "fnv1a_random"
-"""The Collector's: partitions by the hash FNV-1a of the key."""
 _BUFFER_KIB: Final = 32 * 1024
 _LOOK_S: Final = 2.0
 _ASK_S: Final = 10.0
-_CRITICAL: Final = 2  # syslog severity; the library logs each failed attempt to connect, and reports it to us, too
 _TEXT_TOO_LARGE: Final = "OFFSET_METADATA_TOO_LARGE"
 _UNREADABLE: Final = frozenset({"_BAD_COMPRESSION", "_BAD_MSG"})
 """Errors of a batch of records that the library reads again and again."""
+_END: Final = "_PARTITION_EOF"
+"""The client is at the end of a partition."""
 _ABOUT_CONNECTIONS: Final = frozenset({"_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_TIMED_OUT"})
-
-_Made = TypeVar("_Made")
 
 _log = logging.getLogger(__name__)
 
@@ -58,20 +43,18 @@ class GroupMember:
         """Records that the topic removed before they were read."""
         self.unreadable = 0
         """Records of batches that cannot be read."""
-        self.not_put_aside: Final[Counter[str]] = Counter()
-        """Records that could not be written to the dead-letter topic, by the name of the error."""
         self._batches: Final = UnreadableBatches()
         self._next: Final[dict[int, int]] = {}
         """By partition, the offset after the last record read."""
         self._settings: Final = settings
-        self._library: Final = _library()
+        self._library: Final = library()
         self.is_alarmed = False
         """Whether the library has reported an error since the last call of `trouble`."""
         self._refused = ""
         self._told: Final[set[str]] = set()
         self._paused = False
         self._text_fits = True
-        self._consumer = _made(
+        self._consumer = made(
             self._library.Consumer,
             {"queued.max.messages.kbytes": str(_BUFFER_KIB), "check.crcs": "true", **settings.client},
             {
@@ -81,11 +64,11 @@ class GroupMember:
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
                 "auto.offset.reset": "earliest",
+                "enable.partition.eof": True,
                 "error_cb": self._hear,
                 "on_commit": self._committed,
             },
         )
-        self._aside = producer(settings.brokers, settings.client) if settings.dead_letter_topic is not None else None
         self._consumer.subscribe(
             [settings.topic],
             on_assign=lambda _, found: changes.assigned(_numbers(found)),
@@ -94,7 +77,10 @@ class GroupMember:
         )
 
     def read(self, most: int, timeout_s: float) -> list[KafkaRecord]:
-        """Return records, as many as there are within that time. Batches that cannot be read are passed over."""
+        """Return records, as many as there are within that time.
+
+        Batches that cannot be read are passed over; a record stands for one behind which there is none.
+        """
         records: list[KafkaRecord] = []
         moved: set[int | None] = set()
         try:
@@ -111,14 +97,17 @@ class GroupMember:
                 onward = self._batches.read(record.partition, record.offset)
                 if onward is None:
                     records.append(record)
+            elif wrong.name() == _END:
+                onward = self._ended(message)
             else:
                 self._hear(wrong)
                 onward = self._behind(message, wrong)
             if onward is not None and partition is not None:
                 moved.add(partition)
                 self._read_from(partition, onward)
-            if partition is not None:
-                self._note_passed(partition, wrong)
+            last = None if partition is None else self._note_passed(partition, wrong)
+            if partition is not None and last is not None and wrong is not None:  # else the record behind is enough
+                records.append(KafkaRecord(partition, last, None, None, is_passed=True))
         self._note_removed(records)
         return records
 
@@ -183,37 +172,6 @@ class GroupMember:
             self._told.clear()
         return refused
 
-    def put_aside(self, poison: Sequence[PoisonRecord]) -> None:
-        """Write records to the dead-letter topic, and count those that could not be."""
-        topic = self._settings.dead_letter_topic
-        if self._aside is None or topic is None:
-            return
-        before = self.not_put_aside.total()
-
-        def delivered(error: KafkaError | None, _message: Any) -> None:
-            if error is not None:
-                self.not_put_aside[error.name()] += 1
-
-        for record, reason in poison:
-            origin = {
-                "spanscore.reason": reason,
-                "spanscore.topic": self._settings.topic,
-                "spanscore.partition": str(record.partition),
-                "spanscore.offset": str(record.offset),
-            }
-            headers = [(name, value.encode()) for name, value in origin.items()]
-            try:
-                self._aside.produce(topic, record.value, record.key, headers=headers, on_delivery=delivered)
-            except BufferError:
-                self.not_put_aside["_QUEUE_FULL"] += 1
-            except self._library.KafkaException as error:
-                delivered(error.args[0], None)
-        if self._aside.flush(_ASK_S):  # they are given up, so that each record has one outcome
-            self._aside.purge()
-            self._aside.flush(_ASK_S)
-        if failed := self.not_put_aside.total() - before:
-            _log.error("kafka: %d of %d records could not be written to the dead-letter topic", failed, len(poison))
-
     def close(self) -> None:
         """Leave the group."""
         with suppress(self._library.KafkaException, RuntimeError):
@@ -235,24 +193,32 @@ class GroupMember:
             _, end = self._consumer.get_watermark_offsets(self._place(partition), timeout=_LOOK_S)
         except self._library.KafkaException:
             return None
-        return self._batches.failed(partition, first, end)
+        return self._batches.failed(partition, first, end, self._next.get(partition, first))
+
+    def _ended(self, message: Message[bytes, bytes]) -> int | None:
+        """Return where to read on after the end of a partition, and None if there is nothing to read before it."""
+        partition, end = message.partition(), message.offset()
+        return None if partition is None or end is None else self._batches.ended(partition, end)
 
     def _read_from(self, partition: int, offset: int) -> None:
         with suppress(self._library.KafkaException):  # the partition was revoked
             self._consumer.seek(self._place(partition, offset))
 
-    def _note_passed(self, partition: int, wrong: KafkaError | None) -> None:
+    def _note_passed(self, partition: int, wrong: KafkaError | None) -> int | None:
+        """Count the records that are passed over, if any, and return the offset of the last."""
         passed = self._batches.passed(partition)
-        if passed is not None:
-            self.unreadable += passed.last + 1 - passed.first
-            _log.error(
-                "kafka: records %d to %d of partition %d of topic %r cannot be read and are lost%s",
-                passed.first,
-                passed.last,
-                partition,
-                self._settings.topic,
-                "" if wrong is None else f" ({wrong.str()})",
-            )
+        if passed is None:
+            return None
+        self.unreadable += passed.last + 1 - passed.first
+        _log.error(
+            "kafka: records %d to %d of partition %d of topic %r cannot be read and are lost%s",
+            passed.first,
+            passed.last,
+            partition,
+            self._settings.topic,
+            "" if wrong is None or wrong.name() == _END else f" ({wrong.str()})",
+        )
+        return passed.last
 
     def _note_removed(self, records: Iterable[KafkaRecord]) -> None:
         """Count the records before these that the topic no longer has: its retention was shorter than the lag.
@@ -300,45 +266,6 @@ class GroupMember:
         if name not in self._told:
             self._told.add(name)
             _log.warning("kafka: %s", error.str())
-
-
-def producer(brokers: Sequence[str], client: Mapping[str, str]) -> Any:
-    """Return a producer that partitions as the Collector does.
-
-    Args:
-        brokers: where to write, each host:port.
-        client: settings of the library.
-
-    Raises:
-        ConfigError: the library is missing, or refuses the settings.
-    """
-    settings = {
-        "bootstrap.servers": ",".join(brokers),
-        "partitioner": _PARTITIONER,
-        "message.max.bytes": MAX_RECORD_SIZE,
-        "enable.idempotence": True,
-    }
-    return _made(_library().Producer, client, settings)
-
-
-def _library() -> Any:
-    try:
-        import confluent_kafka  # noqa: PLC0415 - an extra; other users need not load it
-    except ImportError as error:
-        raise ConfigError(_MISSING) from error
-    return confluent_kafka
-
-
-def _made(kind: Callable[..., _Made], client: Mapping[str, str], settings: Mapping[str, Any]) -> _Made:
-    try:
-        return kind({"log_level": _CRITICAL, "client.id": _NAME, **client, **settings}, logger=_log)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is about the settings
-        cause = error.args[0] if error.args else error
-        why = cause.str() if hasattr(cause, "str") else str(cause)
-        for secret in client.values():  # the library quotes the value that it does not like
-            why = why.replace(f'"{secret}"', "***") if secret else why
-        message = f"{_SETTINGS}: {why}"
-        raise ConfigError(message) from None
 
 
 def _record(message: Message[bytes, bytes]) -> KafkaRecord:

@@ -16,6 +16,8 @@ class KafkaRecord(NamedTuple):
     offset: int
     key: bytes | None
     value: bytes | None
+    is_passed: bool = False
+    """It stands for records that cannot be read, of which it is the last; it has neither key nor value."""
 
 
 class Commit(NamedTuple):
