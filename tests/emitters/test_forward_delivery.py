@@ -314,6 +314,23 @@ def test_a_flood_of_large_requests_leaves_room_for_small_ones() -> None:
         client.go_on()
 
 
+def test_a_refusal_lasts_until_its_request_would_have_room() -> None:
+    """Smaller requests that are taken meanwhile do not end it."""
+    client = InMemory()
+    client.hold()
+    large = request(*[child(number) for number in range(1_000)])
+    with forwarding(client, QueueLimits(capacity_bytes=2 * len(large), linger_s=0)) as forward:
+        assert forward.has_room(len(large))
+        forward.take(large)
+        assert not forward.is_refusing
+        assert not forward.has_room(len(large))
+        assert forward.has_room(1_000)
+        assert forward.is_refusing
+        client.go_on()
+        assert forward.flush(DEADLINE_S)
+        assert not forward.is_refusing
+
+
 def test_roots_of_a_request_have_room_before_it_is_taken() -> None:
     """Each root may be sent by itself, so that a request with too many of them is not taken while others wait."""
     client = InMemory()

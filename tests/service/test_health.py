@@ -55,7 +55,7 @@ def test_what_does_not_go_on_is_not_taken(protocol: Protocol) -> None:
             eventually(lambda: check(b"", timeout=DEADLINE_S).status == health_pb2.HealthCheckResponse.NOT_SERVING)
             status, states = running.readiness()
             assert (503, "ok") == (status, states["otlp"])
-            assert states["forward"].startswith("the queue to the next receiver is 9")
+            assert states["forward"].startswith("the queue to the next receiver is 70% full")
 
             behind.go_on()
             eventually(lambda: check(b"", timeout=DEADLINE_S).status == health_pb2.HealthCheckResponse.SERVING)

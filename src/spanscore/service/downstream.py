@@ -15,6 +15,8 @@ from spanscore.metrics.telemetry import OwnTelemetry
 from spanscore.service.pages import OK, OK_BUT
 
 _NEARLY_FULL: Final = 0.9
+_REFUSING: Final = 0.5
+"""If a request has found no room. One that is too large for an almost empty queue makes nobody unready."""
 _FULL_OF_EVENTS: Final = 0.5
 """The other half is for events of traces that are open already."""
 
@@ -68,7 +70,8 @@ class Downstream:
         )
         is_onward = self._onward is not None and queue is self._onward.outbox
         most = _NEARLY_FULL if is_onward else _FULL_OF_EVENTS if queue in self._of_events else math.inf
-        if queue.fullness >= most:
+        is_refusing = is_onward and self._onward is not None and self._onward.is_refusing
+        if queue.fullness >= (_REFUSING if is_refusing else most):
             full = f"the queue to the next receiver is {queue.fullness:.0%} full"
             return f"{full}; {away}" if away else full
         return f"{OK_BUT}{away}" if away else OK

@@ -61,6 +61,8 @@ class Forward:
         self._last_scored = b""
         self._last_tags = b""
         self._keeper: TraceKeeper | None = None
+        self._refused: tuple[int, int] | None = None
+        """The items and bytes of the request for which there was no room last, until there is."""
         self._lock: Final = threading.Lock()  # guards all of the above: the queue's thread passes expired roots on
         sending = SendSettings(name="forward", queue=settings.queue, retries=settings.retries)
         self.outbox: Final = SendQueue(client, sending, self._expire, timing)
@@ -101,17 +103,29 @@ class Forward:
         that wait for their scores need room too, as soon as they have them. Of little room, each request gets a
         share, so that a flood of large ones does not keep out small ones.
         """
+        is_kept = self._keeper is not None and self._keeper.is_on
+        items = 1 + (len(spans) if is_kept else _count_roots(spans, self._roots))
+        fits = self._fits(items, size)
+        if not fits:
+            self._refused = items, size
+        return fits
+
+    @property
+    def is_refusing(self) -> bool:
+        """Whether the request for which there was no room last would still have none."""
+        if self._refused is not None and self._fits(*self._refused):
+            self._refused = None
+        return self._refused is not None
+
+    def _fits(self, items: int, size: int) -> bool:
         with self._lock:
             held, held_size = len(self._held), self._held.size
-            items, more = held, held_size + held * (_SCORES_SIZE + ITEM_SIZE)
+            reserved, more = held, held_size + held * (_SCORES_SIZE + ITEM_SIZE)
             if self._keeper is not None and self._keeper.is_on:
                 counts = self._keeper.counts
-                items += counts.held_spans
+                reserved += counts.held_spans
                 more += counts.held_bytes + counts.held_spans * _TAGS_SIZE  # with the memory of traces, and so of items
-                alone = len(spans)
-            else:
-                alone = _count_roots(spans, self._roots)
-        return self.outbox.shares(1 + alone, size, items, more) or not (self.outbox.size + items)
+        return self.outbox.shares(items, size, reserved, more) or not (self.outbox.size + reserved)
 
     def is_waiting(self) -> bool:
         """Return whether requests wait to be sent."""
