@@ -71,7 +71,7 @@ class Began:
 
 @dataclass
 class Part:
-    """What a trace shows at one of its closings."""
+    """A trace at one of its closings."""
 
     conversation: str
     trace: int
@@ -79,7 +79,7 @@ class Part:
     style: Style
     content: bool
     spans: list[Span] = field(default_factory=list)
-    """Those since the closing before."""
+    """The spans since the closing before."""
     log: list[Began | Made] = field(default_factory=list)
     """The calls that were made in the trace, and where runs went on in it, in order."""
     refused: list[Made] = field(default_factory=list)

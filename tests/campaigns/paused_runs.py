@@ -65,7 +65,7 @@ def keeps(rule: str, calls: Sequence[Made], *, content: bool) -> bool | None:  #
 
 
 class Seen(NamedTuple):
-    """What is known of a run or a conversation."""
+    """The calls of a run or a conversation that are known."""
 
     calls: Sequence[Made]
     with_uncertain: Sequence[Made]
@@ -105,7 +105,7 @@ def expected(rule: str, seen: Seen) -> str | None:
 
 @dataclass
 class Outcome:
-    """What became of the conversations."""
+    """The numbers of conversations, parts and verdicts, and the verdicts that differ."""
 
     conversations: int = 0
     parts: int = 0

@@ -147,9 +147,9 @@ def test_roots_of_one_trace_that_end_at_a_time(late: str) -> None:
 
 @pytest.mark.parametrize("timeout_s", [DEADLINE_S, 0.01], ids=["in time", "out of time"])
 def test_a_shutdown_in_the_middle_passes_on_every_root(timeout_s: float) -> None:
-    """Those that come while it shuts down too, and those afterwards without scores.
+    """Roots that come during the shutdown are passed on with scores, and later ones without.
 
-    When its time is over, it returns, and the rest is passed on after that.
+    When the time is over, the shutdown returns, and the rest is passed on after that.
     """
     behind = Behind()
     processor = wrapping(behind)

@@ -234,6 +234,6 @@ def test_a_group_has_few_fields(inside: bytes) -> None:
 
 
 def test_a_negative_length_is_not_encoded() -> None:
-    """It would be read as another one."""
+    """A receiver would read it as another length."""
     with pytest.raises(ValueError, match="range"):
         length_prefix(1, -1)

@@ -58,7 +58,7 @@ def test_what_is_written_otherwise_stays_so(decode: Callable[[ExportTraceService
 
 
 def test_a_resource_that_comes_again_is_judged_again() -> None:
-    """What is odd in it is counted for each request."""
+    """Odd attributes in it are counted for each request."""
     request = sent(1)
     request.resource_spans[0].resource.attributes.add(key="k").value.MergeFromString(
         b"\x40\x03"

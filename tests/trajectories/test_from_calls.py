@@ -22,7 +22,7 @@ def test_an_integer_that_is_too_long_to_be_written_is_refused(key: str, value: A
 
 
 def test_the_longest_integer_is_taken() -> None:
-    """It has 4,300 digits."""
+    """An integer of 4,300 digits."""
     (call,) = Trajectory.from_calls([{"name": "search", "arguments": {"n": TOO_LONG - 1}}]).calls
     assert {"n": TOO_LONG - 1} == call.arguments
 

@@ -183,7 +183,7 @@ def test_the_order_of_calls_before_the_first_turn() -> None:
 
 
 def test_a_turn_that_an_earlier_version_stored() -> None:
-    """It lacks the order."""
+    """A turn without the other order of its calls is read."""
     row = json.loads(encoded_turn(turn(1, "a", reordered=(0,)), NEEDS))
     del row["reordered"]
     assert turn(1, "a") == decoded_turn(json.dumps(row).encode())

@@ -17,7 +17,7 @@ class KafkaRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     is_passed: bool = False
-    """It stands for records that cannot be read, of which it is the last; it has neither key nor value."""
+    """Whether the record is the last of several that cannot be read; it has neither key nor value, then."""
 
 
 class Commit(NamedTuple):
