@@ -157,6 +157,20 @@ def test_a_retry_that_succeeds_is_no_loop() -> None:
     assert 0.0 == value_of(ToolLoops(identical=2, results="any").evaluate(retried))
 
 
+@pytest.mark.parametrize("value", [True, False, 1, 0, None])
+def test_no_result_equals_no_recorded_one(value: Any) -> None:
+    """Neither true nor 1, which Python's `==` takes for the sign of a success, nor null."""
+    made_twice = Trajectory(
+        calls=(
+            ToolCall(name="a", arguments={}),
+            ToolCall(name="a", arguments={}, result=value),
+            ToolCall(name="a", arguments={}, error="TimeoutError"),
+        )
+    )
+
+    assert 1.0 == value_of(ToolLoops(identical=2).evaluate(made_twice))
+
+
 def test_ignored_arguments_are_deep_and_told_as_the_same() -> None:
     """Also where nearly equal arguments are the same."""
     pages = [("search", {"q": "x", "filter": {"page": page, "size": 10}}) for page in ("1", "some other", "z")]

@@ -141,7 +141,8 @@ class ToolLoops(CallEvaluator):
             if equal not in known:
                 known[equal] = equal if alike is None else (name, alike.group(name, arguments))
             # A call that failed and one that did not have different results, even if none of both is recorded.
-            told = call.error is None if call.result is NOT_RECORDED else json_key(call.result)
+            lacks_result = call.result is NOT_RECORDED
+            told: Hashable = (NOT_RECORDED, call.error is None) if lacks_result else json_key(call.result)
             symbols.append((known[equal], told if self.results == "equal" else None))
         return symbols
 
