@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from spanscore.compare.differences import shown
-from spanscore.compare.matchers._dates import date
 from spanscore.compare.matchers._earlier_results import FromEarlier, from_earlier
 from spanscore.compare.matchers._logic import Absent, AllOf, AnyValue, Not, OneOf, Optional
-from spanscore.compare.matchers._scalars import glob, ignore_case, in_range, near, of_length, of_type, regex
+from spanscore.compare.matchers._scalars import date, glob, ignore_case, in_range, near, of_length, of_type, regex
 from spanscore.compare.matchers.base import Matcher
 from spanscore.compare.matchers.structures import Contains, Exact, Items, Keys, Unordered
 from spanscore.compare.names import Normalise, exact
