@@ -10,10 +10,8 @@ from contextlib import ExitStack
 from typing import Final, NamedTuple, TextIO
 
 from spanscore.cli import FAILED, OK
-from spanscore.cli._diff_markdown import as_markdown
 from spanscore.cli._diff_page import as_page
-from spanscore.cli._diff_table import print_table
-from spanscore.cli._diff_text import Comparison
+from spanscore.cli._diff_text import Comparison, as_markdown, print_table
 from spanscore.cli._recordings import parts_of_runs, passed_over, reading, unusable
 from spanscore.cli._summary import Summary
 from spanscore.cli._written_files import check_apart, expecting, whole_file
