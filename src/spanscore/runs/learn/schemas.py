@@ -10,6 +10,7 @@ from itertools import pairwise
 from string import ascii_letters
 from typing import Any, Final, NamedTuple
 
+from spanscore.compare.differences import type_name
 from spanscore.compare.matching import json_key
 from spanscore.messages.plural import plural
 from spanscore.model import JSON
@@ -199,15 +200,9 @@ def _runs_of(values: Iterable[SeenValue]) -> Mapping[Hashable, int]:
 
 
 def _type_of(value: JSON) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
-        return "integer"
-    if isinstance(value, float):
-        return "number"
-    return "string" if isinstance(value, str) else "array" if isinstance(value, list) else "object"
+    name = type_name(value) or "object"
+    is_whole = name == "number" and not (isinstance(value, float) and not value.is_integer())
+    return "integer" if is_whole else name
 
 
 def shape_of(texts: Sequence[str]) -> Mapping[str, JSON]:
