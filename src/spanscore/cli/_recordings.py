@@ -26,6 +26,12 @@ _LINES_SHOWN: Final = 20
 _RUNS_SHOWN: Final = 10
 
 
+def tell(*lines: str) -> None:
+    """Print lines to standard error."""
+    for line in lines:
+        print(line, file=sys.stderr)
+
+
 def other_signals(recording: Recording) -> list[str]:
     """Return a line where requests of a recording were passed over."""
     count = recording.other_signals
