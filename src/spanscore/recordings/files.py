@@ -30,7 +30,7 @@ from spanscore.recordings._recorded_tables import (
     parquet_documents,
     parquet_mentions,
 )
-from spanscore.recordings.sources import STDIN, Source, sources, why_unreadable
+from spanscore.recordings.sources import MAY_BE_OTHER, STDIN, Source, sources, why_unreadable
 from spanscore.recordings.span_batches import SortedSpans, SpanBatch
 
 MAX_REQUEST_SIZE: Final = 256 * 1024 * 1024
@@ -261,7 +261,7 @@ class Recording:
                 meter.reach(file.tell())
                 others += document.is_other
                 total += 1
-        if others == total > 0 and source.may_be_other:
+        if others == total > 0 and source.directory and source.name.lower().endswith(MAY_BE_OTHER):
             self.left_out.append(source)
             del self.problems[problems[0] :]
             self.problems_by_file[source.name] = problems[1]
