@@ -139,7 +139,8 @@ def test_one_of_each_trace_is_refused(name: str, tmp_path: Path) -> None:
         item = chosen.choice(found)
         item["flags" if "endTimeUnixNano" not in item else "droppedAttributesCount"] = -1
     recording, reports = scored(documents, tmp_path)
-    assert recording.refused_spans.total() == len(traces)
+    requests = [request for document in recording.documents() for request in document.requests]
+    assert sum(request.refused_spans for request in requests) == len(traces)
     for report in reports:
         if report.trajectory.trace_id.hex() not in traces:  # of log records without a trace id
             continue

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from spanscore.cli._descriptors import MOST, allow_descriptors
+from spanscore.cli.serve import MOST, allow_descriptors
 
 resource = pytest.importorskip("resource", reason="Windows has no limit on descriptors")
 

@@ -17,8 +17,8 @@ from corpora import CORPUS
 from receivers.otlp_requests import corpus_lines
 from serving import ON_ANY_PORT, Running, eventually, serving
 from spanscore.cli._asked_files import FileRuns
-from spanscore.cli._asked_serve import ServeRuns
 from spanscore.cli._run_tools import MOST_BYTES, RunsFound, RunTools, check_arguments
+from spanscore.cli.mcp_server import ServeRuns
 from spanscore.errors import ConfigError, InputError
 from spanscore.reports.reason_table import WantedRuns
 from spanscore.service.recent_runs import RecentRuns

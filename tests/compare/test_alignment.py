@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from spanscore.compare import alignment
 from spanscore.compare.alignment import Aligned, Entry
 from spanscore.model import ToolCall
@@ -138,6 +140,16 @@ class TestEntries:
         listed = listed_entries(alignment.by_position(names, [], lambda _: True), names, [])
 
         assert (alignment.LIMIT, {"status": "cut", "calls": 301}) == (len(listed), listed[-1])
+
+    @pytest.mark.parametrize("first", range(1, 7))
+    def test_what_is_cut_off_counts_the_calls_of_folds(self, first: int) -> None:
+        """Wherever the list ends, also at a place where it would have a fold."""
+        deviates = [True] * first + ([False] * 8 + [True]) * 50
+        names = ["a"] * len(deviates)
+        listed = listed_entries(alignment.by_position(names, names, lambda index: not deviates[index]), names, names)
+
+        assert (alignment.LIMIT, "cut") == (len(listed), listed[-1]["status"])
+        assert len(names) == sum(each.get("calls", 1) for each in listed)
 
     def test_is_whole_where_it_just_fits(self) -> None:
         """As many entries as may be listed are neither folded nor cut."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from spanscore.compare._number_keys import DISTINCT, number_key, secret_key
+from spanscore.compare._structure_keys import DISTINCT, number_key, secret_key
 
 
 @pytest.mark.parametrize("number", [0, 0.5, -1, 2**61 - 2, 2 - 2**61])

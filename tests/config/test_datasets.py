@@ -11,7 +11,7 @@ import pytest
 
 import spanscore
 from spanscore.config import Config
-from spanscore.config.datasets.by_case import ByCase
+from spanscore.config.datasets.expectations import ByCase
 from spanscore.config.datasets.json_text import parse_json
 from spanscore.evaluators.tool_call_order import ToolCallOrder
 from spanscore.evaluators.trajectory_match import TrajectoryMatch

@@ -10,11 +10,9 @@ from contextlib import ExitStack
 from typing import Final, NamedTuple, TextIO
 
 from spanscore.cli import FAILED, OK
-from spanscore.cli._diff_markdown import as_markdown
 from spanscore.cli._diff_page import as_page
-from spanscore.cli._diff_table import print_table
-from spanscore.cli._diff_text import Comparison
-from spanscore.cli._recordings import parts_of_runs, passed_over, reading, unusable
+from spanscore.cli._diff_text import Comparison, as_markdown, print_table
+from spanscore.cli._recordings import parts_of_runs, passed_over, reading, tell, unusable
 from spanscore.cli._summary import Summary
 from spanscore.cli._written_files import check_apart, expecting, whole_file
 from spanscore.config import Config
@@ -77,8 +75,7 @@ def compare(arguments: argparse.Namespace, config: Config) -> int:
     remarks = [f"{side.path}: {line}" for side in sides for line in side.remarks]
     if same := _same_runs(base, new):
         remarks.append(same)
-    for line in (*problems, *remarks):
-        print(line, file=sys.stderr)
+    tell(*problems, *remarks)
     if problems or found.verdict is Verdict.WORSE:
         return FAILED
     if found.verdict is Verdict.INCONCLUSIVE:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
+from rich.console import Console
+from rich.table import Table as Grid
+
+from spanscore.cli._columns import width_of
+from spanscore.cli._markdown import SIGNS, as_text, code
 from spanscore.messages.plural import plural
+from spanscore.messages.printable import printable
 from spanscore.reports.cases import told_of_turns
 from spanscore.runs.diff import Change, Compared, Measure, Pairing, Settings, Verdict, overall
 
@@ -168,3 +174,70 @@ def _measure_as_json(each: Compared) -> dict[str, Any]:
     if each.decided_by:
         told["decided_by"] = each.decided_by
     return told | ({"reason": each.reason} if each.reason else {})
+
+
+_PLAIN_WIDTH: Final = 120
+_SHOWN: Final = 30
+_LONG: Final = 400
+_STYLES: Final = {Verdict.WORSE: "red", Verdict.BETTER: "green", Verdict.SAME: "", Verdict.INCONCLUSIVE: "yellow"}
+
+
+def print_table(found: Comparison, out: TextIO) -> None:
+    """Print the verdict, each measure, and the changes."""
+    console = Console(file=out, highlight=False, markup=False, width=width_of(out) or _PLAIN_WIDTH)
+    console.print(printable(found.headline(), _LONG), style=_STYLES[found.verdict] or None)
+    for line in found.how():
+        console.print(printable(line, _LONG), style="dim")
+    grid = Grid(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for name in ("", "evaluator", "measure", "base", "new", "difference", "verdict"):
+        grid.add_column(name)
+    for each in found.measures:
+        cells = (printable(each.evaluator), each.measure.value, level(each, "base"), level(each, "new"))
+        grid.add_row(
+            MARKS[each.verdict], *cells, difference(each), judgement(each), style=_STYLES[each.verdict] or None
+        )
+    console.print()
+    console.print(grid)
+    if not found.changes:
+        return
+    console.print("\nWhat changed")
+    for change in found.changes[:_SHOWN]:
+        tools = " \N{RIGHTWARDS ARROW} ".join(map(printable, change.tools)) + ("  " if change.tools else "")
+        example = f"  such as trace {change.examples[0]}" if change.examples else ""
+        what = printable(change.what, _LONG)
+        console.print(f"  {tools}{what}: {change.base} \N{RIGHTWARDS ARROW} {change.new}{example}", soft_wrap=True)
+    if len(found.changes) > _SHOWN:
+        console.print(f"  ... and {len(found.changes) - _SHOWN} more; --format json has all")
+
+
+MARKER: Final = "<!-- spanscore diff -->"
+"""The first line: by it a job finds its comment again."""
+_FIRST_SHOWN: Final = 5
+_MOST: Final = 100
+
+
+def as_markdown(found: Comparison) -> str:
+    """Return the comment; the same comparison is the same text."""
+    sign = SIGNS[TONES[Verdict.WORSE if found.problems else found.verdict]]
+    lines = [MARKER, f"### {sign} spanscore: {as_text(found.headline())}", ""]
+    lines += [*(f"- {as_text(problem)}" for problem in found.problems[:_MOST]), ""] if found.problems else []
+    lines += ["| evaluator | measure | base | new | difference | verdict |", "|---|---|---|---|---|---|"]
+    for each in found.measures:
+        sign = SIGNS[TONES[each.verdict]]
+        cells = (code(each.evaluator), each.measure.value, level(each, "base"), level(each, "new"))
+        lines.append(f"| {' | '.join(cells)} | {difference(each)} | {sign} {as_text(judgement(each))} |")
+    if found.changes:
+        lines += ["", "**What changed**", "", *(f"- {_change(each)}" for each in found.changes[:_FIRST_SHOWN])]
+    if rest := found.changes[_FIRST_SHOWN:_MOST]:
+        lines += ["", f"<details><summary>{len(found.changes) - _FIRST_SHOWN} more changes</summary>", ""]
+        lines += [*(f"- {_change(each)}" for each in rest), "", "</details>"]
+    lines += ["", "<details><summary>How this was compared</summary>", ""]
+    lines += [*(f"- {as_text(line)}" for line in found.how()), "", "</details>"]
+    return "\n".join(lines) + "\n"
+
+
+def _change(change: Change) -> str:
+    tools = " \N{RIGHTWARDS ARROW} ".join(map(code, change.tools))
+    examples = f" ({', '.join(map(code, change.examples))})" if change.examples else ""
+    what = code(change.what) if "argument" in change.what or "reason " in change.what else change.what
+    return f"{f'{tools} ' if tools else ''}{what}: {change.base} \N{RIGHTWARDS ARROW} {change.new}{examples}"

@@ -12,8 +12,7 @@ from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
 from spanscore.model import Report
 from spanscore.reports.cases import CaseNames
-from spanscore.reports.page.page_data import RunBatch, runs_page
-from spanscore.reports.page.reasons_data import reasons_data
+from spanscore.reports.page.page_data import RunBatch, reasons_data, runs_page
 from spanscore.reports.page.story import cut
 from spanscore.reports.reason_table import ReasonRow
 from spanscore.reports.reason_words import failed_for

@@ -26,6 +26,12 @@ _LINES_SHOWN: Final = 20
 _RUNS_SHOWN: Final = 10
 
 
+def tell(*lines: str) -> None:
+    """Print lines to standard error."""
+    for line in lines:
+        print(line, file=sys.stderr)
+
+
 def other_signals(recording: Recording) -> list[str]:
     """Return a line where requests of a recording were passed over."""
     count = recording.other_signals
@@ -132,8 +138,8 @@ def tell_of_masked(masked: MaskedRequests | None, writer: RecordingWriter) -> bo
     """Print how many values each mask has replaced, and return whether the recording was not written for one."""
     if masked is None:
         return False
-    unmatched = masked.unmatched
-    for mask, count in masked.counts.items():
+    unmatched = dict(masked.masks.unmatched())
+    for mask, count in masked.masks.counts.items():
         told = unmatched.get(mask) or f"{plural(count, 'value')} masked"
         print(f"--mask {printable(mask)}: {told}", file=sys.stderr)
     if unmatched:

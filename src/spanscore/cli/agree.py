@@ -19,7 +19,7 @@ from rich.table import Table as Grid
 from spanscore.cli import FAILED, OK
 from spanscore.cli._columns import width_of
 from spanscore.cli._markdown import as_text, code
-from spanscore.cli._recordings import other_signals, passed_over, reading, unusable
+from spanscore.cli._recordings import other_signals, passed_over, reading, tell, unusable
 from spanscore.cli._selection import Selection, add_filters, add_scored_runs, configured
 from spanscore.compare.names import listed, short
 from spanscore.config import parts as wiring
@@ -146,8 +146,8 @@ def run(arguments: argparse.Namespace) -> int:
         _WRITERS[arguments.format](_Result(compared, of_runs, of_evaluators, problems))
     left = [f"{plural(count, 'annotation')} left out, {why}" for why, count in annotated.left_out.items()]
     over = [f"{short(each.name)}: not compared, as labels are of runs" for each in pipeline.over_conversations]
-    for line in (*_cut(problems), *left, *over, *other_signals(recording), *passed_over(recording)):
-        print(printable(line, _LINE_WIDTH), file=sys.stderr)
+    lines = (*_cut(problems), *left, *over, *other_signals(recording), *passed_over(recording))
+    tell(*(printable(line, _LINE_WIDTH) for line in lines))
     return FAILED if problems else OK
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -12,7 +11,7 @@ from typing import Final
 from spanscore.cli import FAILED, OK
 from spanscore.cli._lacked import Lacked
 from spanscore.cli._marked import marked_calls
-from spanscore.cli._recordings import passed_over, problems_of, reading, tell_of_unmatched
+from spanscore.cli._recordings import passed_over, problems_of, reading, tell, tell_of_unmatched
 from spanscore.cli._selection import Selection, add_filters, add_scored_runs, configured
 from spanscore.compare.differences import json_text
 from spanscore.config import parts as wiring
@@ -96,8 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
     problems = [*problems_of(recording), *selection.problems()]
     problems += [f"{file}: holds no span" for file in recording.empty_files()]
     told = problems or ([] if shown else ["nothing to explain: no trace was found"])
-    for line in (*told, *passed_over(recording)):
-        print(line, file=sys.stderr)
+    tell(*told, *passed_over(recording))
     tell_of_unmatched(pipeline.masks)
     return FAILED if problems or not shown else OK
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from typing import Any, Final
 
 from spanscore.cli import FAILED, OK
 from spanscore.cli._http_client import base_url, http_answer
-from spanscore.cli._recordings import define_mask, tell_of_left_behind, tell_of_masked
+from spanscore.cli._recordings import define_mask, tell, tell_of_left_behind, tell_of_masked
 from spanscore.config.parts import masked_requests
 from spanscore.errors import InputError
 from spanscore.messages.plural import plural
@@ -66,10 +65,7 @@ def run(arguments: argparse.Namespace, *, limit_s: float = _LIMIT_S) -> int:
         print(f"{writer.path}: {plural(len(found), 'trace')}")
     missing = [trace for trace in answers if trace not in found]
     refused = [f"{trace}: {each.told('span')}" for trace, answer in found.items() for each in answer.refused]
-    for trace in missing:
-        print(f"{arguments.url} has no trace {trace}", file=sys.stderr)
-    for line in refused:
-        print(line, file=sys.stderr)
+    tell(*(f"{arguments.url} has no trace {trace}" for trace in missing), *refused)
     return FAILED if missing or refused or is_unmasked else OK
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from spanscore.cli import FAILED, OK
 from spanscore.cli._parser import add_runs, path_ending
-from spanscore.cli._recordings import left_out, named, passed_over, reading, tell_of_unmatched, unusable
+from spanscore.cli._recordings import left_out, named, passed_over, reading, tell, tell_of_unmatched, unusable
 from spanscore.cli._selection import add_reading, reading_configured
 from spanscore.cli._written_files import check_apart, replace_text
 from spanscore.config import parts as wiring
@@ -85,17 +84,14 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"  {remark}")
     else:
         problems.append(f"nothing was written to {arguments.output}: there is no run of a known case")
-    for line in (*problems, *passed_over(recording)):
-        print(line, file=sys.stderr)
+    tell(*problems, *passed_over(recording))
     tell_of_unmatched(pipeline.masks)
     return FAILED if problems else OK
 
 
 def _untold(key: str | None, runs: Iterable[Trajectory], usable: Iterable[Trajectory]) -> str | None:
     """Return why the cases of the usable runs are unknown; None if they are known."""
-    cases = Cases(key)
-    for run in runs:
-        cases.add(run)
+    cases = Cases(key, runs)
     for run in usable:
         cases.of(run)
     return cases.problem()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -22,6 +21,7 @@ from spanscore.cli._recordings import (
     passed_over,
     progress,
     reading,
+    tell,
     tell_of_unmatched,
     unusable,
 )
@@ -94,9 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
     known = [each for each in runs if each.recognised and not each.completeness.is_part]
     usable = [each for each in known if each.unread is None and not each.completeness.truncated]
     problems += _left_out(runs)
-    cases = Cases(arguments.key)
-    for each in runs:
-        cases.add(each)
+    cases = Cases(arguments.key, runs)
     groups = _by_case(usable, cases) if arguments.by == "case" else _by_agent(usable)
     if (untold := cases.problem()) is not None:
         problems.append(untold)
@@ -106,11 +104,9 @@ def run(arguments: argparse.Namespace) -> int:
         _write(arguments.output, groups, lines)
     elif untold is None:
         problems.append(f"nothing was written to {arguments.output}: there is no run to learn from")
-    for line in [*other_signals(recording), *passed_over(recording)]:
-        print(line, file=sys.stderr)
+    tell(*other_signals(recording), *passed_over(recording))
     tell_of_unmatched(pipeline.masks)
-    for problem in problems:
-        print(problem, file=sys.stderr)
+    tell(*problems)
     return FAILED if problems else OK
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from spanscore.cli import FAILED, OK
 from spanscore.cli._ending_signals import ENDING, on_signals
-from spanscore.cli._recordings import define_mask, tell_of_left_behind, tell_of_masked
+from spanscore.cli._recordings import define_mask, tell, tell_of_left_behind, tell_of_masked
 from spanscore.messages.plural import plural
 from spanscore.recordings.writer import JSON_SUFFIXES, PROTOBUF_SUFFIXES, RecordingWriter
 
@@ -91,8 +91,7 @@ async def _record(writer: RecordingWriter, command: Sequence[str]) -> int:
     finally:
         await recorder.stop()
     failure = recorder.failure or _failure_of_closing(writer)
-    for line in _told(recorder, writer, failure):
-        print(line, file=sys.stderr)
+    tell(*_told(recorder, writer, failure))
     return status or (FAILED if failure is not None or not writer.written else OK)
 
 

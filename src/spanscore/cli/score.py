@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from contextlib import ExitStack
 from typing import Final
 
 from spanscore import config as configuration
 from spanscore.cli import FAILED, OK
 from spanscore.cli._parser import number
-from spanscore.cli._recordings import other_signals, passed_over, problems_of, reading, tell_of_unmatched
+from spanscore.cli._recordings import other_signals, passed_over, problems_of, reading, tell, tell_of_unmatched
 from spanscore.cli._repeated_cases import RepeatedCases
 from spanscore.cli._report_writers import add_outputs, opened_outputs
 from spanscore.cli._selection import Selection, add_filters, add_scored_runs, configured
@@ -125,8 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
             summary.problems += ["nothing to score: no trace was found", *other_signals(recording)]
         for output in outputs:
             output.finish(summary)
-    for line in (*summary.problems, *passed_over(recording)):
-        print(line, file=sys.stderr)
+    tell(*summary.problems, *passed_over(recording))
     tell_of_unmatched(pipeline.masks)
     return _status(arguments, summary)
 
@@ -134,8 +132,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _status(arguments: argparse.Namespace, summary: Summary) -> int:
     unchecked = summary.unchecked()
     if arguments.format != "table":  # standard output does not say it
-        for line in (*unchecked, *summary.remarks(), *summary.told_of_gates()):
-            print(line, file=sys.stderr)
+        tell(*unchecked, *summary.remarks(), *summary.told_of_gates())
     if summary.problems or (unchecked and not summary.allow_unscored):
         return FAILED
     return OK if summary.passes else FAILED

@@ -21,7 +21,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from spanscore.cli import FAILED, OK
 from spanscore.cli._parser import add_header, add_runs
-from spanscore.cli._recordings import other_signals, problems_of, reading
+from spanscore.cli._recordings import other_signals, problems_of, reading, tell
 from spanscore.emitters.sending.client import (
     Accepted,
     Client,
@@ -98,8 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
     with reading(arguments.files, doing="sending") as recording, closing(client):
         replay = _RequestSender(client, arguments.endpoint)
         replay.send(_recorded(recording, secrets.token_bytes(_KEY_SIZE) if arguments.fresh_ids else None))
-    for line in (*problems_of(recording), *recording.left_out_files(), *other_signals(recording)):
-        print(line, file=sys.stderr)
+    tell(*problems_of(recording), *recording.left_out_files(), *other_signals(recording))
     if not (replay.sent or replay.refused or recording.problem_count):
         print("nothing to send: no span and no log record was found", file=sys.stderr)
     left = f"; {_counted(replay.refused)} not taken" if replay.refused else ""

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from spanscore import config as configuration
 from spanscore.cli import FAILED, OK
-from spanscore.cli._descriptors import allow_descriptors
 from spanscore.cli._ending_signals import ENDING, end_at_once, on_signals
 from spanscore.cli._log import LOGGER, log_to_standard_error
 from spanscore.cli._service_manager import ServiceManager, hold_hangups, take_hangups
@@ -168,3 +167,22 @@ def _tell(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     error = context.get("exception")
     known = isinstance(error, OSError)
     _log.log(logging.DEBUG if known else logging.ERROR, "%s", context.get("message"), exc_info=None if known else error)
+
+
+MOST: Final = 4_096
+"""Twice as many as connections over HTTP and gRPC: those that are in their TLS handshake are not counted."""
+
+
+def allow_descriptors() -> None:
+    """Raise the soft limit, as far as the hard one allows: often it is 1,024, less than the connections that are taken.
+
+    Without descriptors, no client is let in, and nothing can be stored.
+    """
+    if sys.platform != "win32":
+        with suppress(ImportError, OSError, ValueError):
+            import resource  # noqa: PLC0415 - not every system has it
+
+            soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+            most = MOST if hard == resource.RLIM_INFINITY else min(MOST, hard)
+            if soft != resource.RLIM_INFINITY and soft < most:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -11,7 +10,7 @@ from typing import Any, Final
 from spanscore import config as configuration
 from spanscore.cli import FAILED, OK
 from spanscore.cli._asked_files import are_results, lines_of, report_in, stdin_has_results
-from spanscore.cli._recordings import passed_over, reading, unusable
+from spanscore.cli._recordings import passed_over, reading, tell, unusable
 from spanscore.config import Config
 from spanscore.config import parts as wiring
 from spanscore.contracts.settings import AS_DURATION
@@ -79,8 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     if watched.without_end:
         told = f"{plural(watched.without_end, 'run')} without an end left out ({watched.passed_without_end} passed)"
         problems.append(f"{told}: the shares are too high")
-    for line in problems:
-        print(printable(line, _LINE_WIDTH), file=sys.stderr)
+    tell(*map(_printed, problems))
     return FAILED if problems or has_alarms else OK
 
 
@@ -91,8 +89,7 @@ def _add_recordings(paths: Sequence[str], config: Config, watched: WatchedRuns, 
             run = report.trajectory
             if (run.trace_id.hex(), run.root_span_id.hex(), run.unit.value) not in seen:
                 watched.add(report)
-    for line in passed_over(recording):
-        print(line, file=sys.stderr)
+    tell(*passed_over(recording))
     return unusable(recording)
 
 

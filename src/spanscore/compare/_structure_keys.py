@@ -1,17 +1,24 @@
-"""Keys of lists and objects: their JSON text, in one spelling.
+"""Keys of JSON values whose hashes a sender cannot choose: if these collided, tables of keys would take quadratic time.
 
-Nested tuples as keys would take thirty times as long for arguments with a million values, and more memory. Python
-hashes bytes with a secret, so no sender can make the hashes of keys collide.
+Python hashes text and bytes with a secret, but numbers by their remainder: numbers that could collide become bytes. The
+keys of lists and objects are their JSON text, in one spelling: nested tuples would take thirty times as long for
+arguments with a million values, and more memory.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable
 from math import isfinite
 from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
+
+NUMBERS: Final = frozenset({int, float})
+DISTINCT: Final = 2**61 - 1
+"""Python hashes a number to its remainder by this: integers nearer to 0 have hashes of their own, all others not."""
+
 
 _encode: Final = msgspec.json.Encoder(enc_hook=repr, order="sorted").encode
 _MAY_VARY: Final = re.compile(rb"\.0|\de|\d{19}")
@@ -22,6 +29,18 @@ _NOT_FINITE: Final = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
 _LEVELS: Final = 32
 """Deeper values are not read by recursion: it could exhaust the stack."""
 _PLAIN: Final = frozenset({bool, type(None)})
+
+
+def number_key(value: float) -> Hashable:
+    """Return a key that is equal for equal numbers, and has few hash collisions: mostly the number itself."""
+    return value if -DISTINCT < value < DISTINCT else secret_key(value)
+
+
+def secret_key(value: float) -> bytes:
+    """Return a key that is equal for equal numbers, and hashed with a secret. No text is equal to it."""
+    if type(value) is int or value.is_integer():
+        return b"%x" % int(value)  # in base 16 there is no limit to the digits, and it takes little time
+    return repr(value).encode()
 
 
 def structure_key(value: Any) -> bytes:

@@ -24,12 +24,12 @@ _BEFORE: Final = 15
 _COMPARED: Final = 4 * _SHOWN
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 _TYPES: Final[Mapping[type | tuple[type, ...], str]] = {
-    bool: "a boolean",  # before int, which it is in Python
-    (int, float): "a number",
-    str: "a string",
+    bool: "boolean",  # before int, which it is in Python
+    (int, float): "number",
+    str: "string",
     type(None): "null",
-    (list, tuple): "an array",
-    dict: "an object",
+    (list, tuple): "array",
+    dict: "object",
 }
 _PLAIN_STEP: Final = re.compile(r"[^\W\d]\w*|\d+")
 
@@ -131,8 +131,12 @@ def first_reason(subject: str, found: Sequence[Difference], how: str | None = No
 
 def json_type(value: Any) -> str | None:
     """Return the type of a value of JSON, with its article: `a string`; None if it is none."""
-    if isinstance(value, Described):
-        return None
+    name = None if isinstance(value, Described) else type_name(value)
+    return name if name in {None, "null"} else f"{'an' if name in {'array', 'object'} else 'a'} {name}"
+
+
+def type_name(value: Any) -> str | None:
+    """Return the type of a value of JSON, without an article; None if it is none."""
     return next((name for kind, name in _TYPES.items() if isinstance(value, kind)), None)
 
 

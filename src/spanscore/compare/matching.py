@@ -13,8 +13,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from spanscore.compare._number_keys import DISTINCT, NUMBERS, number_key
-from spanscore.compare._structure_keys import structure_key
+from spanscore.compare._structure_keys import DISTINCT, NUMBERS, number_key, structure_key
 from spanscore.compare.effort import Effort
 from spanscore.model import NOT_RECORDED, Recorded
 

@@ -6,7 +6,7 @@ from spanscore.config._loading import default, load, loads
 from spanscore.config._parameters import build_evaluator
 from spanscore.config._reference_yaml import reference
 from spanscore.config._schema import json_schema
-from spanscore.config.datasets.by_case import ByCase
+from spanscore.config.datasets.expectations import ByCase
 from spanscore.contracts.settings import Endpoint, Secret
 
 __all__ = [

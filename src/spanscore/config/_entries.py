@@ -1,28 +1,36 @@
-"""Builds the entries under `evaluators:` for the pipeline from located nodes."""
+"""Builds evaluators and dialects from the located nodes of a configuration."""
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path as FilePath
-from typing import Final
+from typing import Any, Final
 
 from spanscore.compare.globs import attributes_matcher, glob_matcher
 from spanscore.config._check import check, without_values
 from spanscore.config._mistakes import shown
-from spanscore.config._models import given
+from spanscore.config._models import fields_of, given, model_of
 from spanscore.config._nodes import Node, Path, Problem
 from spanscore.config._parameters import EvaluatorType, evaluator_type
-from spanscore.config._sections import EvaluatorKeys
+from spanscore.config._section import Section
+from spanscore.config._sections import Dialects, EvaluatorKeys
 from spanscore.config.datasets.expectations import Resolve, from_attribute, from_dataset
-from spanscore.contracts import NeedsModelCalls, looks_at_results
-from spanscore.contracts.plugins import is_built_in, names, version_of
-from spanscore.errors import ConfigError
+from spanscore.contracts import Dialect, NeedsModelCalls, looks_at_results
+from spanscore.contracts.plugins import find, is_built_in, names, version_of
+from spanscore.errors import ConfigError, PluginLoadError
+from spanscore.messages.nearest import suggestion
 from spanscore.model import Trajectory
 from spanscore.scoring.evaluator_entry import EvaluatorEntry
 from spanscore.scoring.isolation.process import CAN_END, pickled
 
 PLUGIN_TIME_LIMIT_S: Final = 1.0
+DIALECTS: Final = model_of(Dialects, Section, fields_of(Dialects))
+"""The keys of the section."""
+CUSTOM: Final = "custom"  # the one dialect that is nothing without the user's names for its attributes
+
+_log: Final = logging.getLogger(__name__)
 
 
 def build_entries(root: Node, directory: FilePath) -> Iterator[EvaluatorEntry | Problem]:
@@ -133,3 +141,32 @@ def _not_to_be_sent(kind: EvaluatorType, resolve: Resolve) -> str:
 def _any_glob(globs: tuple[str, ...]) -> Callable[[str], bool]:
     matchers = [glob_matcher(glob) for glob in globs]
     return lambda tool: any(matcher(tool) for matcher in matchers)
+
+
+def build_dialects(section: Dialects, root: Node) -> Iterator[Dialect | Problem]:
+    """Yield the dialects in use, the user's own first, and problems."""
+    installed = [name for name in names("dialects") if name != CUSTOM]
+    own: set[str] = set()
+    custom: Any  # a frozen dataclass, which mypy takes for no dialect
+    for index, custom in enumerate(section.custom):
+        path: Path = ("dialects", "custom", index, "name")
+        if custom.name in own or custom.name in installed:
+            yield Problem(root.find(path).place, path, f"there is already a dialect {custom.name!r}")
+            continue
+        own.add(custom.name)
+        yield custom
+    for index, name in enumerate(section.disabled):
+        if name not in installed:
+            path = ("dialects", "disabled", index)
+            text = f"there is no dialect {name!r}{suggestion(name, installed)} (dialects: {', '.join(installed)})"
+            node = root.find(path)
+            yield Problem(node.place, path, without_values(text, node))
+    for name in installed:
+        if name in section.disabled:
+            continue
+        try:
+            yield find("dialects", name)()
+        except PluginLoadError as error:
+            _log.warning("%s; no span is read by it", error)
+        except ConfigError as error:
+            yield Problem(root.find(("dialects",)).place, ("dialects",), f"{error}; disable it, or uninstall it")

@@ -11,8 +11,7 @@ from typing import Any
 from spanscore.config._check import check
 from spanscore.config._config import Config
 from spanscore.config._cross_checks import cross_problems
-from spanscore.config._dialects_section import DIALECTS, build_dialects
-from spanscore.config._entries import build_entries
+from spanscore.config._entries import DIALECTS, build_dialects, build_entries
 from spanscore.config._models import construct, given
 from spanscore.config._nodes import Node, Place, Problem, first_causes, one_error
 from spanscore.config._plugged import document_for

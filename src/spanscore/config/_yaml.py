@@ -15,7 +15,6 @@ from typing import Any, Final
 
 import yaml
 
-from spanscore.config._environment import expand, has_reference
 from spanscore.config._nodes import Node, Path, Place, Problem
 from spanscore.config._plain import is_unicode
 
@@ -33,6 +32,9 @@ _WORDS: Final[Mapping[str, bool | None]] = {
 _INTEGER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _LEADING_ZERO: Final = re.compile(r"[-+]?0[0-9]+")
+_DOLLAR: Final = re.compile(r"\$(?:\$|\{(?P<inside>[^{}]*)\}|\{)")
+_INSIDE: Final = re.compile(r"env:(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?", re.DOTALL)
+_LONGEST_SHOWN: Final = 60
 _CORE: Final = "tag:yaml.org,2002:"
 _SCALAR_TAGS: Final[Mapping[str, tuple[type, ...]]] = {
     "null": (type(None),),
@@ -235,3 +237,35 @@ def _syntax(error: yaml.MarkedYAMLError) -> Problem:
     elif error.context and error.problem:
         problem = f"{error.context}, {error.problem}"
     return Problem(_place(mark) if mark else Place(1, 1), (), f"not valid YAML: {problem}")
+
+
+def expand(text: str, environment: Mapping[str, str]) -> str:
+    """Return the text with its references replaced and each `$$` made one dollar; what is put in is not read again.
+
+    Raises:
+        ValueError: a reference is malformed, or names a variable that is not set. The message holds no value.
+    """
+    return _DOLLAR.sub(lambda found: _replacement(found, environment), text)
+
+
+def has_reference(text: str) -> bool:
+    """Return whether the text holds a reference to be replaced."""
+    return any(found["inside"] is not None for found in _DOLLAR.finditer(text))
+
+
+def _replacement(found: re.Match[str], environment: Mapping[str, str]) -> str:
+    if found[0] == "$$":
+        return "$"
+    inside = _INSIDE.fullmatch(found["inside"] or "")
+    if inside is None:
+        shown = repr(found[0][:_LONGEST_SHOWN])
+        message = f"{shown} must be ${{env:NAME}} or ${{env:NAME:-default}}; write $${{ where it is meant as text"
+        raise ValueError(message)
+    name, default = inside["name"], inside["default"]
+    value = environment.get(name, default)
+    if value is None:
+        message = f"the environment variable {name!r} is not set; give it a default with ${{env:{name}:-default}}"
+        raise ValueError(message)
+    if not is_unicode(value):
+        raise ValueError(f"the environment variable {name!r} is not UTF-8")
+    return value

@@ -22,6 +22,7 @@ from spanscore.recordings._foreign_spans import (
     KIND,
     SERVICE,
     ForeignSpan,
+    Whole,
     attributes,
     held,
     hex_digits,
@@ -35,8 +36,6 @@ from spanscore.recordings._foreign_spans import (
 )
 
 Document: TypeAlias = Mapping[str, Any]
-Whole: TypeAlias = Callable[[Any], Any]
-"""Returns the complete trace id for one of which a service knows only half."""
 
 
 class Format(NamedTuple):
@@ -54,8 +53,6 @@ class Format(NamedTuple):
 _OPENINFERENCE_KIND: Final = "openinference.span.kind"
 _NO_KIND: Final = "UNKNOWN"
 _TRACE_ID_SIZE: Final = 16
-_HALF: Final = 16
-"""Hexadecimal digits of a trace id of 64 bits."""
 
 
 class _JaegerSpan(NamedTuple):
@@ -141,27 +138,6 @@ def _zipkin_span(document: Document, whole: Whole) -> ForeignSpan:
     return held(made, resource_of({SERVICE: service}), scope_of(tags))
 
 
-def whole_ids(ids: Iterable[Any]) -> Whole:
-    """Return a function that completes trace ids: services that know 64 bits use the second half of the id.
-
-    An id of 64 bits is that of the one trace among these whose id of 128 bits ends so; otherwise it stays as it is.
-    """
-    known = {digits for digits in (hex_digits(each, _TRACE_ID_SIZE) for each in ids) if digits}
-    by_half: dict[str, list[str]] = {}
-    for digits in known:
-        if digits[:_HALF].strip("0"):
-            by_half.setdefault(digits[_HALF:], []).append(digits)
-
-    def whole(text: Any) -> Any:
-        digits = hex_digits(text, _TRACE_ID_SIZE)
-        if digits is None or digits[:_HALF].strip("0"):
-            return digits or text
-        longer = by_half.get(digits[_HALF:], ())
-        return longer[0] if len(longer) == 1 else digits
-
-    return whole
-
-
 def _sdk_span(document: Document, _whole: Whole) -> ForeignSpan:
     check(document, shapes.SDK_SPAN)
     context = document["context"]
@@ -224,10 +200,6 @@ def _flat(nested: Any, path: str = "") -> Iterator[tuple[str, Any]]:
             isinstance(value, list) and any(isinstance(each, dict) for each in value)
         )
         yield from _flat(value, name) if is_nested and value else [(name, value)]
-
-
-def _phoenix_otlp(document: Document) -> Iterable[ResourceSpans]:
-    return _protobuf({"resource_spans": [{"scope_spans": [{"spans": document["data"]}]}]})
 
 
 def _tempo(document: Document) -> Iterable[ResourceSpans]:
@@ -305,7 +277,9 @@ PYTHON_SDK: Final = Format("python sdk", _alone, _of_context, _sdk_span)
 """Spans as the Python SDK prints them."""
 PHOENIX: Final = Format("phoenix", _phoenix_spans, _of_context, _phoenix_span)
 """Spans of Phoenix's REST API and its command line: alone, in pages, or in traces."""
-PHOENIX_OTLP: Final = Format("phoenix otlp", _phoenix_otlp)
+PHOENIX_OTLP: Final = Format(
+    "phoenix otlp", lambda page: _protobuf({"resource_spans": [{"scope_spans": [{"spans": page["data"]}]}]})
+)
 """Pages of spans of Phoenix's REST API, with the fields of OTLP."""
 TEMPO: Final = Format("tempo", _tempo)
 """Traces as Tempo's first API returns them."""

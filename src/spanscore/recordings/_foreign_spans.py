@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
@@ -21,6 +21,11 @@ _SCOPE: Final = ("otel.scope.name", "otel.library.name")
 _STATUS: Final = "otel.status_code"
 _DESCRIPTION: Final = "otel.status_description"
 _ERROR: Final = "error"
+Whole: TypeAlias = Callable[[Any], Any]
+"""Returns the complete trace id for one of which a service knows only half."""
+_TRACE_ID_SIZE: Final = 16
+_HALF: Final = 16
+"""Hexadecimal digits of a trace id of 64 bits."""
 _HEX: Final = re.compile("(?:0x)?([0-9a-fA-F]+)")
 _MICRO: Final = 1_000
 _END_OF_TIME: Final = 2**64
@@ -149,6 +154,27 @@ def hex_digits(text: Any, size: int) -> str | None:
     """Return an id's digits in lower case, padded with zeros to its size in bytes; None for what is no id."""
     found = _HEX.fullmatch(text) if isinstance(text, str) else None
     return found[1].lower().zfill(2 * size) if found and len(found[1]) <= 2 * size else None
+
+
+def whole_ids(ids: Iterable[Any]) -> Whole:
+    """Return a function that completes trace ids: services that know 64 bits use the second half of the id.
+
+    An id of 64 bits is that of the one trace among these whose id of 128 bits ends so; otherwise it stays as it is.
+    """
+    known = {digits for digits in (hex_digits(each, _TRACE_ID_SIZE) for each in ids) if digits}
+    by_half: dict[str, list[str]] = {}
+    for digits in known:
+        if digits[:_HALF].strip("0"):
+            by_half.setdefault(digits[_HALF:], []).append(digits)
+
+    def whole(text: Any) -> Any:
+        digits = hex_digits(text, _TRACE_ID_SIZE)
+        if digits is None or digits[:_HALF].strip("0"):
+            return digits or text
+        longer = by_half.get(digits[_HALF:], ())
+        return longer[0] if len(longer) == 1 else digits
+
+    return whole
 
 
 def _id(text: Any, size: int, refusal: Refusal) -> bytes:

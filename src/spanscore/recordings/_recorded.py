@@ -40,6 +40,18 @@ _JSON: Final = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:\{\s*(?:"[^\x00-\x1f]|\}|\Z)
 _TEXT: Final = re.compile(rb"[^\x00-\x08\x0e-\x1f]*")
 
 
+class InputProblem(NamedTuple):
+    """Something in a recording that cannot be used."""
+
+    file: str
+    line: int
+    """Counted from 1; in protobuf with lengths the number of the request; 0 is the file as a whole."""
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.what}" if self.line else f"{self.file}: {self.what}"
+
+
 class RecordedDocument(NamedTuple):
     """One document of a recording: in most files one request, and in JSON Lines one line."""
 

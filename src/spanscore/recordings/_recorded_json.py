@@ -31,7 +31,8 @@ _NEW_REQUEST: Final = re.compile(rb"\{.*" + _OTLP.pattern, re.DOTALL)
 
 _LOGS_KEY: Final = f'"{LOGS}"'.encode()
 _OTHER_SIGNALS: Final = frozenset({METRICS, "resourceProfiles", "resource_profiles"})
-_OTLP_KEYS: Final = frozenset({SPANS, LOGS, *_OTHER_SIGNALS})
+_READ_SIGNALS: Final = frozenset({SPANS, LOGS})
+_OTLP_KEYS: Final = _READ_SIGNALS | _OTHER_SIGNALS
 _BASE64_ID: Final = re.compile(rb'"trace_?[iI]d"\s*:\s*"[A-Za-z0-9+/]{22}=="')
 """A trace id as protobuf's own JSON has it."""
 _TELEMETRY: Final = re.compile(
@@ -192,8 +193,11 @@ def _judged(text: bytes, line: int, end: int, log_names: Sequence[str]) -> Recor
     own: list[Any] = []
     foreign: list[Any] = []
     for request in requests:
-        if not _is_of_other_signals(request):
-            (foreign if (has_base64_ids or not _is_otlp(request)) and is_foreign(request) else own).append(request)
+        keys = request.keys() if isinstance(request, dict) else frozenset[str]()
+        if _READ_SIGNALS.isdisjoint(keys) and not _OTHER_SIGNALS.isdisjoint(keys):
+            continue
+        is_otlp = not _OTLP_KEYS.isdisjoint(keys) and not has_base64_ids
+        (foreign if not is_otlp and is_foreign(request) else own).append(request)
     problems: list[MalformedRequest] = []
     found = [each for request in own for each in _decoded(request, log_names, problems)]
     if foreign:
@@ -223,10 +227,6 @@ def _decoded(request: Any, log_names: Sequence[str], problems: list[MalformedReq
             problems.append(error)
 
 
-def _is_otlp(request: Any) -> bool:
-    return isinstance(request, dict) and not _OTLP_KEYS.isdisjoint(request)
-
-
 def _is_other(text: bytes) -> bool:
     """Return whether a text without spans is whole JSON and has no key of telemetry; comments are no matter."""
     if _TELEMETRY.search(text) or _TELEMETRY.search(_without_escapes(text)):
@@ -252,15 +252,6 @@ def _requests(parsed: Any) -> Iterator[Any]:
     """Yield the requests of a document: itself, or its members; Zipkin's search returns lists of lists of spans."""
     for each in parsed if isinstance(parsed, list) else [parsed]:
         yield from each if isinstance(each, list) and isinstance(parsed, list) else [each]
-
-
-def _is_of_other_signals(request: Any) -> bool:
-    return (
-        isinstance(request, dict)
-        and SPANS not in request
-        and LOGS not in request
-        and not _OTHER_SIGNALS.isdisjoint(request)
-    )
 
 
 def _logs(request: Any, log_names: Sequence[str]) -> Iterator[tuple[Decoded, Any]]:

@@ -18,9 +18,9 @@ from spanscore.errors import InputError
 from spanscore.messages.plural import plural
 from spanscore.messages.printable import cannot_be_read, printable
 from spanscore.otlp.encoding import Logs
-from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest, Refusal, Unread
+from spanscore.otlp.findings import Decoded, MalformedRequest, Unread
 from spanscore.recordings._passes import ReadProgress, TraceEnds
-from spanscore.recordings._recorded import RecordedDocument, WrongColumns, is_json, open_file, opened
+from spanscore.recordings._recorded import InputProblem, RecordedDocument, WrongColumns, is_json, open_file, opened
 from spanscore.recordings._recorded_json import json_documents, json_mentions
 from spanscore.recordings._recorded_protobuf import protobuf_documents, protobuf_mentions
 from spanscore.recordings._recorded_tables import (
@@ -30,8 +30,7 @@ from spanscore.recordings._recorded_tables import (
     parquet_documents,
     parquet_mentions,
 )
-from spanscore.recordings.input_problem import InputProblem
-from spanscore.recordings.sources import STDIN, Source, sources, why_unreadable
+from spanscore.recordings.sources import MAY_BE_OTHER, STDIN, Source, sources, why_unreadable
 from spanscore.recordings.span_batches import SortedSpans, SpanBatch
 
 MAX_REQUEST_SIZE: Final = 256 * 1024 * 1024
@@ -148,8 +147,6 @@ class Recording:
         self.problems: list[InputProblem] = []
         """The problems found so far; about `PROBLEMS_KEPT` at most."""
         self.problems_by_file: Counter[str] = Counter()
-        self.refused_spans: Counter[Refusal] = Counter()
-        self.caveats: Counter[Caveat] = Counter()
         self.unread: Counter[Unread] = Counter()
         """Log records that were passed over."""
         self.other_signals = 0
@@ -170,7 +167,7 @@ class Recording:
         readable = []
         for source in self._sources:
             if source.directory and (why := why_unreadable(source.name)) is not None:
-                self._report(InputProblem(file=source.name, line=_WHOLE_FILE, what=f"cannot be read: {why}"))
+                self._report(source.name, _WHOLE_FILE, f"cannot be read: {why}")
                 self._used.add(source.name)
             else:
                 readable.append(self._spooled(source, stack))
@@ -264,7 +261,7 @@ class Recording:
                 meter.reach(file.tell())
                 others += document.is_other
                 total += 1
-        if others == total > 0 and source.may_be_other:
+        if others == total > 0 and source.directory and source.name.lower().endswith(MAY_BE_OTHER):
             self.left_out.append(source)
             del self.problems[problems[0] :]
             self.problems_by_file[source.name] = problems[1]
@@ -276,37 +273,24 @@ class Recording:
         for directory, count in Counter(each.directory for each in self.left_out).items():
             if count == read[directory]:
                 what = f"nothing to read: no telemetry of any known form in {plural(count, 'file')}"
-                self._report(InputProblem(file=directory, line=_WHOLE_FILE, what=what))
+                self._report(directory, _WHOLE_FILE, what)
 
     def _note(self, file: str, document: RecordedDocument) -> None:
         for problem in document.problems:
             self.has_wrong_columns |= isinstance(problem, WrongColumns)
-            line = document.line and document.line + problem.line - 1
-            self._report(InputProblem(file=file, line=line, what=problem.what))
+            self._report(file, document.line and document.line + problem.line - 1, problem.what)
         for request, source in zip(document.requests, document.sources, strict=True):
             noun = "log record" if isinstance(source, Logs) else "span"
-            self.caveats.update(request.caveats)
             self.unread.update(request.unread_records)
             for refused in request.refused:
-                self.refused_spans[refused.reason] += refused.spans
-                self._report(
-                    InputProblem(
-                        file=file,
-                        line=document.line,
-                        what=refused.told(noun),
-                        refused_spans=refused.spans,
-                        refusal=refused.reason,
-                    )
-                )
+                self._report(file, document.line, refused.told(noun))
+            if request.spans or request.refused or request.caveats or request.unread:
+                self._used.add(file)
         self.other_signals += document.skipped
-        if document.problems or document.skipped or any(map(_holds_something, document.requests)):
+        if document.problems or document.skipped:
             self._used.add(file)
 
-    def _report(self, problem: InputProblem) -> None:
-        self.problems_by_file[problem.file] += 1
-        if len(self.problems) < PROBLEMS_KEPT or self.problems_by_file[problem.file] <= KEPT_OF_EACH:
-            self.problems.append(problem)
-
-
-def _holds_something(request: Decoded) -> bool:
-    return bool(request.spans or request.refused or request.caveats or request.unread)
+    def _report(self, file: str, line: int, what: str) -> None:
+        self.problems_by_file[file] += 1
+        if len(self.problems) < PROBLEMS_KEPT or self.problems_by_file[file] <= KEPT_OF_EACH:
+            self.problems.append(InputProblem(file, line, what))

@@ -19,7 +19,7 @@ from spanscore.model import Span
 from spanscore.otlp.findings import Findings, MalformedRequest, Refusal, RefusedSpans, SpanRefused
 from spanscore.recordings import _foreign_formats as formats
 from spanscore.recordings._foreign_formats import Format
-from spanscore.recordings._foreign_spans import ForeignSpan, hex_digits
+from spanscore.recordings._foreign_spans import ForeignSpan, hex_digits, whole_ids
 
 _TRACE_ID_SIZE: Final = 16
 
@@ -82,7 +82,7 @@ def from_foreign(documents: Iterable[Any]) -> Converted:
             problems += [MalformedRequest(f"not OTLP, but {_name_of(document)}") for document in its]
             continue
         spans = [span for document in its for span in _spans(document, form, problems)]
-        whole = formats.whole_ids(map(form.trace_id, spans))
+        whole = whole_ids(map(form.trace_id, spans))
         for span in spans:
             if (refused := _refusal(request, partial(form.read, span, whole))) is not None:
                 digits = hex_digits(whole(form.trace_id(span)), _TRACE_ID_SIZE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -30,17 +29,7 @@ class MaskedRequests:
     """
 
     def __init__(self, masks: Masks) -> None:
-        self._masks: Final = masks
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """The number of values and texts that each mask has replaced."""
-        return self._masks.counts
-
-    @property
-    def unmatched(self) -> Mapping[str, str]:
-        """The masks that have matched no key so far, each with the reason in words."""
-        return dict(self._masks.unmatched())
+        self.masks: Final = masks
 
     def repeats(self, path: Path) -> int:
         """Return how often masked values stand in a recording all the same, as whole words: some in other forms more.
@@ -48,12 +37,12 @@ class MaskedRequests:
         Raises:
             OSError: it cannot be read.
         """
-        if not self._masks.replaced:
+        if not self.masks.replaced:
             return 0
         options = re2.Options()
         options.encoding = re2.Options.Encoding.LATIN1
         options.max_mem = _MOST_MEMORY
-        texts = b"|".join(re2.escape(text.encode(errors="replace")) for text in self._masks.replaced)
+        texts = b"|".join(re2.escape(text.encode(errors="replace")) for text in self.masks.replaced)
         sought = re2.compile(rb"[^0-9A-Za-z_](?:" + texts + rb")[^0-9A-Za-z_]", options)
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             return sum(1 for line in file for _ in sought.finditer(line))
@@ -86,22 +75,22 @@ class MaskedRequests:
             self._value(message, ())
             return
         if isinstance(message, Status):
-            message.message = self._masks.text(message.message, ())
+            message.message = self.masks.text(message.message, ())
         for field, content in message.ListFields():
             if field.message_type is not None:
                 for each in [content] if isinstance(content, Message) else content:
                     self._message(each)
 
     def _attribute(self, attribute: KeyValue, path: Keys) -> None:
-        inner, is_masked = self._masks.below(path, attribute.key)
+        inner, is_masked = self.masks.below(path, attribute.key)
         if is_masked:
-            self._masks.look(_plain(attribute.value), inner)
+            self.masks.look(_plain(attribute.value), inner)
             self._replace(attribute.value)
         else:
             self._value(attribute.value, inner)
 
     def _replace(self, value: AnyValue) -> None:
-        mark = self._masks.mark(_plain(value))
+        mark = self.masks.mark(_plain(value))
         value.Clear()
         if isinstance(mark, str):
             value.string_value = mark
@@ -111,13 +100,13 @@ class MaskedRequests:
     def _value(self, value: AnyValue, path: Keys) -> None:
         match value.WhichOneof("value"):
             case "string_value":
-                value.string_value = self._masks.text(value.string_value, path)
+                value.string_value = self.masks.text(value.string_value, path)
             case "bytes_value":
                 try:
                     text = value.bytes_value.decode()
-                    value.bytes_value = self._masks.text(text, path).encode()
+                    value.bytes_value = self.masks.text(text, path).encode()
                 except UnicodeDecodeError:
-                    value.string_value = self._masks.mark(value.bytes_value.hex())
+                    value.string_value = self.masks.mark(value.bytes_value.hex())
             case "array_value":
                 for item in value.array_value.values:
                     if is_unnamed(_plain(item), path):

@@ -16,7 +16,7 @@ STDIN: Final = "-"
 SUFFIXES: Final = (*JSON_SUFFIXES, *PROTOBUF_SUFFIXES, ".parquet")
 """The files of a directory that are read; each also with .gz. A file named by itself may have any name."""
 
-_MAY_BE_OTHER: Final = (".json", ".json.gz")
+MAY_BE_OTHER: Final = (".json", ".json.gz")
 """The files of a directory that may hold something else than telemetry."""
 
 
@@ -28,11 +28,6 @@ class Source(NamedTuple):
     path: Path
     directory: str = ""
     """The directory by which the user named it; empty for a file that was named itself."""
-
-    @property
-    def may_be_other(self) -> bool:
-        """Whether it is left out if it holds no telemetry: the user did not name it."""
-        return bool(self.directory) and self.name.lower().endswith(_MAY_BE_OTHER)
 
 
 def is_recording(name: str) -> bool:

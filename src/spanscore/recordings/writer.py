@@ -137,7 +137,7 @@ class RecordingWriter:
         """
         if self._file.closed:
             return
-        is_unmasked = self.written > 0 and self._masked is not None and bool(self._masked.unmatched)
+        is_unmasked = self.written > 0 and self._masked is not None and self._masked.masks.has_unmatched
         is_taken_back = is_unmasked and self._is_file and self._target is None
         self._has_failed = self._has_failed or is_unmasked
         with self._file:

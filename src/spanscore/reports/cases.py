@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Final
 
 from spanscore.messages.plural import plural
@@ -56,15 +57,18 @@ class Cases:
 
     Args:
         key: the attribute that names cases, in place of `CASE_KEYS`; its values are taken as they are.
+        runs: runs of the input that are added at once.
     """
 
-    def __init__(self, key: str | None = None) -> None:
+    def __init__(self, key: str | None = None, runs: Iterable[Trajectory] = ()) -> None:
         self.keys: Final = CASE_KEYS if key is None else (key,)
         self.several: Final[set[str]] = set()
         """The conversations with several turns."""
         self._is_asked_for: Final = key is not None
         self._first_turns: Final[dict[str, bytes]] = {}
         self._is_by_conversation = False
+        for run in runs:
+            self.add(run)
 
     def add(self, trajectory: Trajectory) -> None:
         """Count a run of the input as a turn of its conversation; the same one again changes nothing.

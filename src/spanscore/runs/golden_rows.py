@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from spanscore.compare.matchers.compiler import has_matcher
 from spanscore.compare.matching import json_key
 from spanscore.config.datasets.dataset import Fault, rows
 from spanscore.errors import InputError
@@ -87,7 +88,7 @@ def _literal(value: JSON) -> JSON:
     if has_mark(value):
         return dict(_ANY)
     if not _holds_mark(value):  # a key that begins with `$` would be a matcher
-        return {"$literal": value} if _has_matcher(value) else value
+        return {"$literal": value} if has_matcher(value) else value
     if isinstance(value, Mapping):
         is_open = any(key.startswith("$") for key in value)
         return dict(_ANY) if is_open else {key: _literal(item) for key, item in value.items()}
@@ -98,9 +99,3 @@ def _holds_mark(value: JSON) -> bool:
     if isinstance(value, Mapping) and not has_mark(value):
         value = list(value.values())
     return any(map(_holds_mark, value)) if isinstance(value, list) else has_mark(value)
-
-
-def _has_matcher(value: JSON) -> bool:
-    if isinstance(value, Mapping):
-        return any(key.startswith("$") for key in value) or any(map(_has_matcher, value.values()))
-    return isinstance(value, list) and any(map(_has_matcher, value))

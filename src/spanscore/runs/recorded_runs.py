@@ -76,7 +76,7 @@ class Runs:
                     writer.write(signal, request)
         except OSError as error:
             raise InputError(f"cannot write to {os.fspath(path)!r}: {error.strerror}") from error
-        if masked is not None and (unmatched := masked.unmatched):
+        if masked is not None and (unmatched := dict(masked.masks.unmatched())):
             if writer.kept is not None:
                 writer.kept.unlink()
             told = ", ".join(f"mask {each!r}: {why}" for each, why in unmatched.items())

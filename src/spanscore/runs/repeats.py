@@ -16,31 +16,13 @@ def wilson_interval(passed: int, runs: int) -> tuple[float, float]:
     """Return the 95 % interval of a pass rate by Wilson's score method, without a correction for continuity.
 
     E. B. Wilson, "Probable inference, the law of succession, and statistical inference", 1927. Its ends stay from 0
-    to 1, and hold for few runs, too. A library would be many times the size of these lines.
-
-    Raises:
-        ValueError: there is no run, or more passed than there are.
+    to 1, and hold for few runs, too; there is at least one. A library would be many times the size of these lines.
     """
-    if not 0 <= passed <= runs or not runs:
-        raise ValueError(f"must be from 0 to the number of runs, of which there must be one: {passed} of {runs}")
     rate, square = passed / runs, _Z * _Z
     middle = rate + square / (2 * runs)
     spread = _Z * math.sqrt(rate * (1 - rate) / runs + square / (4 * runs * runs))
     lower, upper = ((middle + sign * spread) / (1 + square / runs) for sign in (-1, 1))
     return (lower if passed else 0.0), (upper if passed < runs else 1.0)  # exact, which rounding is not
-
-
-def pass_hat(k: int, passed: int, runs: int) -> float:
-    """Return the estimate of pass^k: that `k` runs, drawn from those there were without putting one back, all pass.
-
-    C(passed, k) / C(runs, k) is unbiased for the probability that `k` independent runs pass.
-
-    Raises:
-        ValueError: k is not from 1 to the number of runs: of fewer runs nothing can be said.
-    """
-    if not 1 <= k <= runs:
-        raise ValueError(f"k must be from 1 to the number of runs, {runs}, not {k}")
-    return math.prod((passed - drawn) / (runs - drawn) for drawn in range(min(k, passed + 1)))
 
 
 @dataclass(slots=True)
@@ -79,8 +61,15 @@ class Repeats:
         return wilson_interval(self.passed, self.decided) if self.decided else None
 
     def pass_hat(self, k: int) -> float | None:
-        """Return the estimate of pass^k; None where fewer than `k` runs have a verdict."""
-        return pass_hat(k, self.passed, self.decided) if 1 <= k <= self.decided else None
+        """Return the estimate of pass^k: that `k` of the runs with a verdict, drawn without putting one back, all pass.
+
+        C(passed, k) / C(decided, k) is unbiased for the probability that `k` independent runs pass. None where fewer
+        than `k` runs have a verdict.
+        """
+        if not 1 <= k <= self.decided:
+            return None
+        drawn = range(min(k, self.passed + 1))
+        return math.prod((self.passed - each) / (self.decided - each) for each in drawn)
 
     def why_below(self, bound: float) -> str:
         """Return why the case fails a gate on its pass rate; nothing where it holds."""

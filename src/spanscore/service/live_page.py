@@ -13,8 +13,7 @@ from aiohttp import web
 
 from spanscore.messages.plural import plural
 from spanscore.reports.page import encoded, policy
-from spanscore.reports.page.page_data import LIVE_SCRIPTS, runs_page
-from spanscore.reports.page.reasons_data import reasons_data
+from spanscore.reports.page.page_data import LIVE_SCRIPTS, reasons_data, runs_page
 from spanscore.reports.reason_table import ReasonTable
 from spanscore.reports.reason_words import failed_for
 from spanscore.service.live_runs import LiveRuns

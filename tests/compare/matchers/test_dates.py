@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spanscore.compare.matchers._dates import instant
+from spanscore.compare.matchers._scalars import instant
 from spanscore.compare.matchers.base import EarlierResults
 from spanscore.compare.matchers.compiler import matcher
 

@@ -12,8 +12,7 @@ from spanscore.compare.expected import ReferenceCall
 from spanscore.evaluators.tool_call_trajectory import ToolCallTrajectory
 from spanscore.evaluators.trajectory_match import TrajectoryMatch
 from spanscore.model import CloseReason, Evaluation, Report, Trajectory
-from spanscore.reports.page.page_data import IN_A_FILE, PageBudget, RunBatch, runs_page
-from spanscore.reports.page.reasons_data import reasons_data
+from spanscore.reports.page.page_data import IN_A_FILE, PageBudget, RunBatch, reasons_data, runs_page
 from spanscore.reports.reason_table import ReasonTable
 
 START_NS = 1_790_000_000_000_000_000

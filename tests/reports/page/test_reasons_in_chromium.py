@@ -12,7 +12,7 @@ from reports.page.conftest import Opened
 from reports.page.shown_runs import EXPECTED, NAMES, report_of, some_runs
 from spanscore import config
 from spanscore.model import ConversationOutline, Evaluation, Report, TurnOutline
-from spanscore.reports.page.reasons_data import MOST_ROWS
+from spanscore.reports.page.page_data import MOST_ROWS
 from spanscore.reports.page.story import ARGUMENTS_CHARS
 
 pytestmark = pytest.mark.browser

@@ -1,8 +1,10 @@
-"""Matchers of single values: `$type`, `$glob`, `$regex`, `$ignore_case`, `$near`, `$range`, `$length`."""
+"""Matchers of single values: `$type`, `$glob`, `$regex`, `$ignore_case`, `$near`, `$range`, `$length`, `$date`."""
 
 from __future__ import annotations
 
 import math
+import re
+from calendar import monthrange, timegm
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, Final
@@ -10,10 +12,18 @@ from typing import Any, Final
 from spanscore.compare.differences import json_text, shown
 from spanscore.compare.globs import glob_matcher
 from spanscore.compare.matchers.base import Matcher, Test
+from spanscore.contracts.settings import seconds
 from spanscore.messages.nearest import suggestion
 
 _PAIR: Final = 2
 _PERCENT: Final = 100
+_DAY: Final = 86_400
+_INSTANT: Final = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,30}))?(?:[Zz]|([+-])(\d\d):(\d\d)))?", re.ASCII
+)
+_DURATION: Final = re.compile(r"(?:(\d{1,9})d)?(.*)", re.ASCII)
+_HIGHEST: Final = (23, 59, 60, 23, 59)
+"""Of hour, minute, second, and of hours and minutes of the offset."""
 
 
 def of_type(types: Any) -> Matcher:
@@ -154,3 +164,49 @@ def _span(low: Any, high: Any) -> str:
             else ""
         )
     return f"{json_text(low)} to {json_text(high)}"
+
+
+def date(wanted: Any, options: Mapping[str, Any]) -> Matcher:
+    """`$date`: the same instant, or one that is not farther away than `within`. A date alone is its midnight in UTC."""
+    middle = instant(wanted)
+    if middle is None:
+        raise ValueError(
+            f"must be a date or a time of RFC 3339, such as '2026-11-01' or '2026-11-01T09:30:00Z', not {shown(wanted)}"
+        )
+    far = _within(options["within"]) if "within" in options else Fraction(0)
+
+    def passes(actual: Any) -> bool:
+        found = instant(actual)
+        return found is not None and abs(found - middle) <= far
+
+    return Test(f"{wanted} ± {options['within']}" if options else f"the time {wanted}", passes, is_text=True)
+
+
+def instant(text: Any) -> Fraction | None:
+    """Return the seconds since 1970; None where a value is no date or time of RFC 3339."""
+    found = _INSTANT.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        return None
+    year, month, day = (int(found[group]) for group in (1, 2, 3))
+    clock = [int(found[group] or 0) for group in (4, 5, 6, 9, 10)]
+    if any(value > highest for value, highest in zip(clock, _HIGHEST, strict=True)):
+        return None
+    try:
+        if not 1 <= day <= monthrange(year, month)[1]:
+            return None
+        *time, offset_hours, offset_minutes = clock
+        offset = (offset_hours * 60 + offset_minutes) * 60 * (-1 if found[8] == "-" else 1)
+        return timegm((year, month, day, *time)) - offset + Fraction(f"0.{found[7] or 0}")
+    except ValueError:  # no such month or year
+        return None
+
+
+def _within(duration: Any) -> Fraction:
+    message = f"'within' must be a duration such as '1d', '2h' or '1m30s', not {shown(duration)}"
+    found = _DURATION.fullmatch(duration) if isinstance(duration, str) else None
+    if found is None or not found[0]:
+        raise ValueError(message)
+    try:
+        return Fraction(int(found[1] or 0)) * _DAY + (exactly(seconds(found[2])) if found[2] else 0)
+    except ValueError as error:
+        raise ValueError(message) from error

@@ -7,13 +7,13 @@ compared as JSON. A value is compiled once, by `matcher`, which reports its erro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from spanscore.compare.differences import shown
-from spanscore.compare.matchers._dates import date
 from spanscore.compare.matchers._earlier_results import FromEarlier, from_earlier
 from spanscore.compare.matchers._logic import Absent, AllOf, AnyValue, Not, OneOf, Optional
-from spanscore.compare.matchers._scalars import glob, ignore_case, in_range, near, of_length, of_type, regex
+from spanscore.compare.matchers._scalars import date, glob, ignore_case, in_range, near, of_length, of_type, regex
 from spanscore.compare.matchers.base import Matcher
 from spanscore.compare.matchers.structures import Contains, Exact, Items, Keys, Unordered
 from spanscore.compare.names import Normalise, exact
@@ -43,9 +43,7 @@ def matcher(
     return _Compiler(normalise).value(expected, _At(path), _How(missing=missing, extra=extra))
 
 
-def read(
-    expected: Any, path: str, *, normalise: Normalise = exact, missing: bool = True, extra: bool = True
-) -> tuple[Any, Matcher | None]:
+def read(expected: Any, path: str, *, normalise: Normalise = exact, extra: bool = True) -> tuple[Any, Matcher | None]:
     """Return an expected value with its matcher, as `matcher` compiles it; None if it is plain.
 
     A value whose only matchers are `$literal` is plain, too; it is returned without them.
@@ -57,9 +55,7 @@ def read(
         return whole.value, None
     if all(isinstance(part, (Exact, Items)) or (isinstance(part, Keys) and part.is_whole) for part in whole.leaves()):
         return _plain(whole), None
-    if missing and extra:
-        return expected, whole
-    return expected, matcher(expected, path, normalise=normalise, missing=missing, extra=extra)
+    return expected, whole if extra else matcher(expected, path, normalise=normalise, extra=extra)
 
 
 def has_matcher(expected: Any) -> bool:
@@ -167,23 +163,14 @@ class _Compiler:
                 raise _wrong(here, f"must be a mapping, not {shown(argument)}")
             return self.value(argument, here, _SUBSET)
         try:
-            return self._simple(kind, argument, options)
+            if (simple := _SIMPLE.get(kind)) is None:
+                simple = partial({"$near": near, "$date": date}.get(kind, self._from_earlier), options=options)
+            return simple(argument)
         except ValueError as error:
             raise _wrong(here, str(error)) from error
 
-    def _simple(self, kind: str, argument: Any, options: Mapping[str, Any]) -> Matcher:
-        match kind:
-            case "$near":
-                return near(argument, options)
-            case "$date":
-                return date(argument, options)
-            case "$from":
-                return from_earlier(argument, options, self._normalise)
-            case "$schema":
-                from spanscore.compare.matchers._valid_by import ValidBy  # noqa: PLC0415 - jsonschema is slow to load
-
-                return ValidBy(argument)
-        return _SIMPLE[kind](argument)
+    def _from_earlier(self, tool: Any, options: Mapping[str, Any]) -> Matcher:
+        return from_earlier(tool, options, self._normalise)
 
     def _all(self, items: Any, at: _At, how: _How = _EXACT, least: int = 0) -> list[Matcher]:
         if not isinstance(items, (list, tuple)) or len(items) < least:
@@ -201,6 +188,12 @@ def _plain(matcher: Matcher) -> Any:
     if isinstance(matcher, Keys):
         return {key: _plain(part) for key, part in matcher.keys.items()}
     return matcher.value if isinstance(matcher, Exact) else [_plain(part) for part in matcher.parts]
+
+
+def _valid_by(schema: Any) -> Matcher:
+    from spanscore.compare.matchers._valid_by import ValidBy  # noqa: PLC0415 - jsonschema is slow to load
+
+    return ValidBy(schema)
 
 
 def _wrong(at: _At, why: str) -> ValueError:
@@ -223,23 +216,12 @@ _SIMPLE: Final[Mapping[str, Callable[[Any], Matcher]]] = {
     "$ignore_case": ignore_case,
     "$range": in_range,
     "$length": of_length,
+    "$schema": _valid_by,
 }
-
 _KINDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "$any": (),
-    "$absent": (),
-    "$optional": (),
-    "$literal": (),
-    **dict.fromkeys(_SIMPLE, ()),
+    **dict.fromkeys([*_TRUE, *_OF_ONE, *_OF_MANY, *_SIMPLE, "$literal", "$subset"], ()),
     "$near": ("within", "percent"),
-    "$one_of": (),
-    "$all_of": (),
-    "$not": (),
-    "$contains": (),
-    "$unordered": (),
     "$date": ("within",),
-    "$subset": (),
-    "$schema": (),
     "$from": ("path",),
 }
 """The options of each."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from spanscore.compare.by_matchers import passed
 from spanscore.compare.differences import ABSENT, Described, Difference
 from spanscore.compare.effort import Effort
 from spanscore.compare.matchers.base import EarlierResults, Matcher, Results
@@ -65,11 +66,7 @@ class Conditions:
             return _RIGHT
         if call.arguments is NOT_RECORDED and not self._recorded.arguments_recorded:
             return CallVerdict(unrecorded="the arguments of")
-        arguments = {} if call.arguments is NOT_RECORDED else call.arguments
-        fits = self._fits(leaf.arguments, arguments, seen)
-        if fits is None:
-            return CallVerdict(unrecorded="an earlier result that is compared with the arguments of")
-        return _RIGHT if fits else CallVerdict("arguments", tuple(leaf.arguments.differences(arguments, seen)))
+        return self._matched("arguments", leaf.arguments, passed(call), seen)
 
     def _result(self, leaf: Leaf, call: ToolCall, seen: EarlierResults) -> CallVerdict:
         if leaf.result is None:
@@ -78,17 +75,14 @@ class Conditions:
             if call.error is None and not self._recorded.results_recorded:
                 return CallVerdict(unrecorded="the result of")
             return CallVerdict("result", (Difference((), Described(leaf.result.words), ABSENT),))
-        fits = self._fits(leaf.result, call.result, seen)
-        if fits is None:
-            return CallVerdict(unrecorded="an earlier result that is compared with that of")
-        return _RIGHT if fits else CallVerdict("result", tuple(leaf.result.differences(call.result, seen)))
+        return self._matched("result", leaf.result, call.result, seen)
 
-    def _fits(self, matcher: Matcher, value: Any, seen: EarlierResults) -> bool | None:
-        """Return whether a value matches; None if that depends on an earlier result that was not recorded."""
+    def _matched(self, kind: Kind, matcher: Matcher, value: Any, seen: EarlierResults) -> CallVerdict:
         fits = matcher.matches(value, seen)
         if (not fits or matcher.denies_earlier) and self._may_come_from_unrecorded(matcher, seen.before):
-            return None
-        return fits
+            what = "the arguments of" if kind == "arguments" else "that of"
+            return CallVerdict(unrecorded=f"an earlier result that is compared with {what}")
+        return _RIGHT if fits else CallVerdict(kind, tuple(matcher.differences(value, seen)))
 
     def _may_come_from_unrecorded(self, matcher: Matcher, before: int) -> bool:
         """Return whether a matcher looks at a result of an earlier call that was not recorded."""

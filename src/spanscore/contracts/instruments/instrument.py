@@ -58,8 +58,9 @@ KEEP_DECISION: Final = "spanscore.keep.decision"
 DECODER: Final = "spanscore.decoder"
 DIALECT: Final = "spanscore.dialect"
 MONITOR: Final = "spanscore.monitor"
-MONITOR_SERIES: Final = "spanscore.monitor.series"
-"""The values of the attributes in `by`, with ` / ` between them: labels stay the same, whatever `by` is."""
+SERIES: Final = (MONITOR, "spanscore.monitor.series")
+"""Of a series of a monitor. The second has the values of the attributes in `by`, with ` / ` between them: labels stay
+the same, whatever `by` is."""
 ERROR_TYPE: Final = "error.type"
 
 _TENTHS: Final = tuple(step / 10 for step in range(1, 11))
@@ -69,6 +70,9 @@ _TOOL_SECONDS: Final = tuple(2**power / 100 for power in range(14))
 """The buckets of the semantic conventions, so that the series add up with those of instrumentations."""
 COUNTS: Final = (0.0, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0, 34.0, 55.0, 100.0, 1000.0, 10000.0)
 SECONDS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+DELAYED_SECONDS: Final = tuple(sorted((*SECONDS, 2.0, 2.05, 2.1, 2.25, 3.0)))
+"""Fine buckets after the two seconds that traces wait by default: they show the delay on top of that wait."""
+MICROSECONDS: Final = (0.00001, 0.00005, 0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 1.0, 10.0)
 
 SCORE: Final = histogram(
     "gen_ai.evaluation.score", "1", "Scores of trajectories, from 0 to 1.", (EVALUATION, AGENT, SERVICE, UNIT), _TENTHS

@@ -8,29 +8,26 @@ from spanscore.contracts.instruments.instrument import (
     CLOSE_REASON,
     COUNTS,
     DECODER,
+    DELAYED_SECONDS,
     DIALECT,
     EMITTER,
     ERROR_TYPE,
     EVALUATION,
     KEEP_DECISION,
     KEEP_RULE,
+    MICROSECONDS,
     MONITOR,
-    MONITOR_SERIES,
     OUTCOME,
     OUTCOME_FROM,
     OUTCOME_TO,
     QUEUE,
     REASON,
-    SECONDS,
+    SERIES,
     Instrument,
     counter,
     gauge,
     histogram,
 )
-
-_DELAYED_SECONDS: Final = tuple(sorted((*SECONDS, 2.0, 2.05, 2.1, 2.25, 3.0)))
-"""Fine buckets after the two seconds that traces wait by default: they show the delay on top of that wait."""
-_MICROSECONDS: Final = (0.00001, 0.00005, 0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 1.0, 10.0)
 
 REQUESTS_ACCEPTED: Final = counter(
     "spanscore.requests.accepted", "{request}", "Requests that a receiver took, whole or without some of their spans."
@@ -139,32 +136,26 @@ MONITOR_RUNS: Final = counter(
     "spanscore.monitor.runs",
     "{run}",
     "Runs that a monitor counted. The value of spanscore.monitor.series has the values of the attributes in `by`.",
-    (MONITOR, MONITOR_SERIES),
+    SERIES,
 )
-MONITOR_RUNS_BAD: Final = counter(
-    "spanscore.monitor.runs.bad", "{run}", "Runs among these that failed.", (MONITOR, MONITOR_SERIES)
-)
+MONITOR_RUNS_BAD: Final = counter("spanscore.monitor.runs.bad", "{run}", "Runs among these that failed.", SERIES)
 MONITOR_EVIDENCE: Final = gauge(
     "spanscore.monitor.evidence",
     "1",
     "Evidence that runs fail more often than they may, as the logarithm to base 10 of its share of that of an alarm: "
     "from -12 to 0, which is the alarm.",
-    (MONITOR, MONITOR_SERIES),
+    SERIES,
 )
 MONITOR_OBJECTIVE: Final = gauge(
     "spanscore.monitor.objective", "1", "The share of a monitor's runs that may fail, `at_most`.", (MONITOR,)
 )
-MONITOR_ALARM: Final = gauge(
-    "spanscore.monitor.alarm", "1", "1 during an alarm of a monitor, else 0.", (MONITOR, MONITOR_SERIES)
-)
-MONITOR_ALARMS: Final = counter(
-    "spanscore.monitor.alarms", "{alarm}", "Alarms of a monitor that have begun.", (MONITOR, MONITOR_SERIES)
-)
+MONITOR_ALARM: Final = gauge("spanscore.monitor.alarm", "1", "1 during an alarm of a monitor, else 0.", SERIES)
+MONITOR_ALARMS: Final = counter("spanscore.monitor.alarms", "{alarm}", "Alarms of a monitor that have begun.", SERIES)
 TRACE_SPAN_COUNT: Final = histogram(
     "spanscore.trace.span_count", "{span}", "Spans of a closed trace.", boundaries=COUNTS
 )
 EVALUATION_DURATION: Final = histogram(
-    "spanscore.evaluation.duration", "s", "Time to read and evaluate one closed trace.", boundaries=_MICROSECONDS
+    "spanscore.evaluation.duration", "s", "Time to read and evaluate one closed trace.", boundaries=MICROSECONDS
 )
 EVALUATION_ERRORS: Final = counter(
     "spanscore.evaluation.errors",
@@ -176,7 +167,7 @@ SCORE_LATENCY: Final = histogram(
     "spanscore.score.latency",
     "s",
     "From the root span's arrival to its scores going out, the configured delay included.",
-    boundaries=_DELAYED_SECONDS,
+    boundaries=DELAYED_SECONDS,
 )
 QUEUE_SIZE: Final = gauge("spanscore.queue.size", "{item}", "Items waiting in a queue or being sent.", (QUEUE,))
 QUEUE_CAPACITY: Final = gauge("spanscore.queue.capacity", "{item}", "Items a queue can hold.", (QUEUE,))

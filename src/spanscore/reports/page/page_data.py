@@ -9,6 +9,8 @@ from spanscore.model import Evaluation, Failed, Report, Score, Skipped
 from spanscore.reports.evaluation_event import MAX_EXPLANATION_CHARS, failure_text
 from spanscore.reports.page import embedded, render, size_of
 from spanscore.reports.page.story import cut, story
+from spanscore.reports.reason_table import ReasonRow
+from spanscore.reports.reason_words import agents, clearest
 from spanscore.reports.reasons import reasons
 
 SCRIPTS: Final = ("elements.js", "summary.js", "reasons.js", "trajectory.js", "address.js", "run.js", "runs.js")
@@ -220,3 +222,36 @@ def _incomplete(report: Report) -> str:
     if seen.parents_missing:
         return f"{seen.parents_missing} spans without their parents"
     return f"{seen.spans_missing} spans not received" if seen.spans_missing else str(report.incomplete)
+
+
+MOST_ROWS: Final = 200
+"""Further reasons are one row."""
+
+
+def reasons_data(rows: Sequence[ReasonRow]) -> dict[str, Any]:
+    """Return `{"rows": [row, ...], "more": reasons without a row, "clearest": row or null}`.
+
+    A row is `[reason, runs, agents, whether it is part of another one, [[text of an error, runs], ...], change or null,
+    bars, number of all runs or conversations]`, a change `[ratio or null, begin, end]`, a bar
+    `[begin, end, runs, failed runs]`; times are in ms since the epoch.
+    """
+    grown = clearest(rows)
+    return {
+        "rows": [_row(row) for row in rows[:MOST_ROWS]],
+        "more": max(0, len(rows) - MOST_ROWS),
+        "clearest": None if grown is None else _row(grown),
+    }
+
+
+def _row(row: ReasonRow) -> list[Any]:
+    growth = row.growth
+    return [
+        row.text,
+        row.runs,
+        agents(row),
+        int(row.part_of is not None),
+        row.errors,
+        None if growth is None else [growth.ratio, growth.begin_ns // 1_000_000, growth.end_ns // 1_000_000],
+        [[each.begin_ns // 1_000_000, each.end_ns // 1_000_000, each.runs, each.failed] for each in row.over_time],
+        row.of,
+    ]

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from scipy import stats
 
+from spanscore.compare.differences import type_name
 from spanscore.messages.plural import plural
 from spanscore.model import JSON, NOT_RECORDED, Report, Trajectory, tokens_of
 from spanscore.reports.reasons import reasons
@@ -165,12 +166,7 @@ def _shape(value: JSON, path: str, depth: int) -> Iterator[tuple[str, str]]:
         for each in value:
             yield from _shape(each, f"{path}[]", depth + 1)
     else:
-        yield path, _type_of(value)
-
-
-def _type_of(value: JSON) -> str:
-    kinds: Mapping[type, str] = {bool: "boolean", int: "number", float: "number", str: "string", list: "array"}
-    return "null" if value is None else kinds.get(type(value), "object")
+        yield path, type_name(value) or "object"
 
 
 def _shares(

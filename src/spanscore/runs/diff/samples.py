@@ -84,10 +84,7 @@ def strata(base: Iterable[Report], new: Iterable[Report], evaluator: str, paired
 
 def _several_turns(reports: Iterable[Report]) -> set[str]:
     """Return the conversations of a version that have several turns."""
-    cases = Cases()
-    for report in reports:
-        cases.add(report.trajectory)
-    return cases.several
+    return Cases(runs=(report.trajectory for report in reports)).several
 
 
 def _are_enough(paired: Pairing, base: int, new: int) -> bool:

@@ -90,7 +90,7 @@ def pass_interval(strata: Sequence[Stratum], confidence: float) -> Interval:
     if len(strata) > 1:
         if all(len(each.base) == len(each.new) == 1 for each in strata):
             return _paired_newcombe(strata, confidence)
-        differences = [_rate(each.new) - _rate(each.base) for each in strata]
+        differences = [pass_rate(each.new) - pass_rate(each.base) for each in strata]
         if len(strata) >= _FEW_CASES and np.ptp(differences):
             return _over_cases(differences, confidence)
     base = [sample for each in strata for sample in each.base]
@@ -102,7 +102,7 @@ def pass_interval(strata: Sequence[Stratum], confidence: float) -> Interval:
 def score_interval(strata: Sequence[Stratum], confidence: float) -> Interval:
     """Return the difference of the mean scores, with its interval by Student's t, over cases where there are some."""
     if len(strata) >= _FEW_CASES:
-        return _over_cases([_mean(each.new) - _mean(each.base) for each in strata], confidence)
+        return _over_cases([mean_score(each.new) - mean_score(each.base) for each in strata], confidence)
     sides = (
         [sample.value for each in strata for sample in each.new],
         [sample.value for each in strata for sample in each.base],
@@ -201,9 +201,11 @@ def _passed(samples: Sequence[Sample]) -> int:
     return sum(sample.passed for sample in samples)
 
 
-def _rate(samples: Sequence[Sample]) -> float:
+def pass_rate(samples: Sequence[Sample]) -> float:
+    """Return the share of runs that passed."""
     return _passed(samples) / len(samples)
 
 
-def _mean(samples: Sequence[Sample]) -> float:
+def mean_score(samples: Sequence[Sample]) -> float:
+    """Return the mean of the scores."""
     return sum(sample.value for sample in samples) / len(samples)

@@ -11,12 +11,14 @@ from enum import StrEnum
 from typing import Final, TypeVar
 
 from spanscore.model import Report, Score
-from spanscore.runs.diff.samples import Pairing, Sample, Stratum, strata
+from spanscore.runs.diff.samples import Pairing, Stratum, strata
 from spanscore.runs.diff.significance import (
     Chances,
     Interval,
     holm,
+    mean_score,
     pass_interval,
+    pass_rate,
     pass_test,
     score_interval,
     score_test,
@@ -112,19 +114,15 @@ def overall(measures: Sequence[Compared]) -> Verdict:
 def _measured(name: str, measure: Measure, its: Sequence[Stratum]) -> Compared:
     base = [sample for each in its for sample in each.base]
     new = [sample for each in its for sample in each.new]
+    mean = pass_rate if measure is Measure.PASS_RATE else mean_score
     return Compared(
         evaluator=name,
         measure=measure,
-        base=_mean(base, measure),
-        new=_mean(new, measure),
+        base=mean(base),
+        new=mean(new),
         base_runs=len(base),
         new_runs=len(new),
     )
-
-
-def _mean(samples: Sequence[Sample], measure: Measure) -> float:
-    values = [sample.passed if measure is Measure.PASS_RATE else sample.value for sample in samples]
-    return sum(values) / len(values)
 
 
 def _unscored(name: str, base: Sequence[Report], new: Sequence[Report]) -> Compared:
@@ -152,12 +150,9 @@ def _decided(
     tests = [_test(each, its) for each, its in found]
     # What came out the same in every run can be no sign of a difference, and is none of those that are looked for.
     sought = [index for index, raw in enumerate(tests) if min(raw) < 1]
+    worse, better = (holm([tests[index][direction] for index in sought]) for direction in (0, 1))
     adjusted = dict.fromkeys(range(len(found)), Chances(1.0, 1.0))
-    for direction in (0, 1):
-        for index, chance in zip(sought, holm([tests[index][direction] for index in sought]), strict=True):
-            pair = list(adjusted[index])
-            pair[direction] = chance
-            adjusted[index] = Chances(*pair)
+    adjusted |= zip(sought, map(Chances, worse, better), strict=True)
     return [
         each
         if each.base is None

@@ -12,8 +12,7 @@ from spanscore.compare.effort import Effort
 from spanscore.compare.matching import json_key
 from spanscore.messages.plural import plural
 from spanscore.model import NOT_RECORDED, ToolCall, Trajectory, tokens_of
-from spanscore.runs.learn.evidence import above, most, needed, rounded_up, times
-from spanscore.runs.learn.noted import Noted
+from spanscore.runs.learn.evidence import Noted, above, most, needed, rounded_up, times
 from spanscore.runs.learn.structure import learned_steps
 
 _HEAD_ROOM: Final = 1.5

@@ -1,10 +1,11 @@
-"""The evidence that a rule needs, and the distance of a limit from the observed values."""
+"""The evidence that a rule needs, values with a note of it, and the distance of a limit from the observed values."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 from typing import Any, Final
 
@@ -116,3 +117,29 @@ def times(counts: Iterable[int]) -> str:
     if len(seen) == 1:
         return {1: "once", 2: "twice"}.get(seen[0], f"{seen[0]} times")
     return f"{seen[0]} to {seen[-1]} times"
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """A value of the configuration, and its evidence in words."""
+
+    value: Any
+    note: str
+
+
+def plain(value: Any) -> Any:
+    """Return a value without the notes in it."""
+    if isinstance(value, Noted):
+        return plain(value.value)
+    if isinstance(value, Mapping):
+        return {key: plain(each) for key, each in value.items()}
+    return [plain(each) for each in value] if isinstance(value, list) else value
+
+
+def has_notes(value: Any) -> bool:
+    """Return whether a value has a note, at any depth."""
+    if isinstance(value, Noted):
+        return True
+    if isinstance(value, Mapping):
+        return any(map(has_notes, value.values()))
+    return isinstance(value, list) and any(map(has_notes, value))

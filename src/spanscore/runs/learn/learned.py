@@ -14,9 +14,8 @@ from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
 from spanscore.model import NOT_RECORDED, Score, Skipped, ToolCall, Trajectory
 from spanscore.runs.learn.conduct import learned_budget, learned_loops, learned_recovery, learned_rounds
-from spanscore.runs.learn.evidence import MANY, least, most
+from spanscore.runs.learn.evidence import MANY, Noted, least, most, plain
 from spanscore.runs.learn.learned_rules import learned_rules
-from spanscore.runs.learn.noted import Noted, plain
 from spanscore.runs.learn.schemas import SeenValue, schema_of
 from spanscore.runs.learn.structure import MOST_WORK, counts_by_name, learned_steps, overlapping_groups, rare_tools
 

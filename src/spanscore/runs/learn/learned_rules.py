@@ -11,8 +11,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from spanscore.compare.effort import Effort, TooMuchWorkError
 from spanscore.compare.matching import json_key
 from spanscore.model import JSON, ToolCall
-from spanscore.runs.learn.evidence import is_chance, is_enumeration, most, times
-from spanscore.runs.learn.noted import Noted
+from spanscore.runs.learn.evidence import Noted, is_chance, is_enumeration, most, times
 from spanscore.runs.learn.structure import counts_by_name
 
 Fits: TypeAlias = Callable[[Sequence[str]], bool]

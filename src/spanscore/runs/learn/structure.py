@@ -16,8 +16,7 @@ from typing import Any, Final
 
 from spanscore.compare.effort import Effort, TooMuchWorkError
 from spanscore.model import Trajectory
-from spanscore.runs.learn.evidence import least, most, needed, times
-from spanscore.runs.learn.noted import Noted, plain
+from spanscore.runs.learn.evidence import Noted, least, most, needed, plain, times
 from spanscore.runs.learn.relations import Label, Relations, Traced
 
 MOST_WORK: Final = 5_000_000
