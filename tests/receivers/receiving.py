@@ -148,7 +148,7 @@ class Receiver:
         """Return when a call over gRPC has begun, and the rest of its message is waited for."""
 
         async def begun() -> None:
-            while not self.admission.set_aside.arriving:  # noqa: ASYNC110 - nothing tells of it
+            while not self.admission.unsized.arriving:  # noqa: ASYNC110 - nothing tells of it
                 await asyncio.sleep(0)
 
         self.thread.start(begun()).result(DEADLINE_S)
@@ -190,8 +190,7 @@ def busy(receiver: Receiver) -> Iterator[None]:
     end = asyncio.Event()
 
     async def work() -> None:
-        async with receiver.admission.request() as held:
-            await held.turn()
+        async with receiver.admission.turns.turn():
             begun.set_result(None)
             await end.wait()
 

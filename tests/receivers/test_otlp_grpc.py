@@ -114,7 +114,7 @@ def test_who_sends_slowly_takes_nobodys_turn() -> None:
     with over_grpc(admission={"max_requests": 1}) as receiver:
         slow = Call(receiver.port)
         slow.send(message(ONE)[:-1], last=False)
-        eventually(lambda: receiver.thread.call(lambda: len(receiver.admission.set_aside.arriving)) == 1)
+        eventually(lambda: receiver.thread.call(lambda: len(receiver.admission.unsized.arriving)) == 1)
         assert b"" == export(receiver, b"")
         slow.send(message(ONE)[-1:])
         assert 0 == slow.status().code

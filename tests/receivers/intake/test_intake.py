@@ -133,12 +133,8 @@ def test_what_takes_too_long_is_refused_with_a_delay(signal: OtherSignal | None)
     admission = Admission()
     door = Door("door", Intake(Behind(take=refuse), others_onward=Core()), admission, take_s=0)
 
-    async def hand_in() -> None:
-        async with admission.request() as held:
-            await door.hand_in(held, signal, body, Encoding.JSON)
-
     with pytest.raises(Unavailable, match="too many requests at once"):
-        asyncio.run(hand_in())
+        asyncio.run(door.hand_in(signal, body, Encoding.JSON))
     assert 0 == admission.requests.accepted
 
 
