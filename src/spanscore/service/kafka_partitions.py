@@ -180,7 +180,7 @@ class KafkaPartitions:
             are_logs = _names(LOGS, value) and not _names(SPANS, value)
         else:
             are_logs = begins_with_logs(value)
-        return await (self._intake.decode_logs if are_logs else self._intake.decode)(value, self._encoding)
+        return await self._intake.decode(value, self._encoding, "logs" if are_logs else None)
 
     def _take_spans(self, spans: Sequence[Span], sizes: Sequence[int]) -> None:
         self._trace_ids = {span.trace_id for span in spans}

@@ -59,7 +59,7 @@ def test_metrics_are_not_looked_at_where_there_is_no_room(core: Core, monkeypatc
     intake = Intake(Behind(take=refuse), others_onward=core)
 
     with pytest.raises(NoRoom):
-        asyncio.run(intake.metrics(METRICS, Encoding.PROTOBUF))
+        asyncio.run(intake.decode(METRICS, Encoding.PROTOBUF, "metrics"))
 
 
 def test_what_is_not_let_in_is_neither_decoded_nor_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,18 +55,11 @@ class Door:
             Unavailable: it is not taken now.
         """
         admission, intake = self.admission, self._intake
-        decoder = None
         try:
             async with admission.turns.turn(wait_s=admission.wait_s):
                 with self._limit.work():
-                    if signal == "metrics":
-                        await intake.metrics(body, encoding)
-                        answer = ExportResponse()
-                    else:
-                        request = await (intake.decode if signal is None else intake.decode_logs)(body, encoding)
-                        answer = intake.accept(request)
-                        if request.encoding is Encoding.PROTOBUF:  # others have a single decoder
-                            decoder = request.decoded.decoder
+                    request = await intake.decode(body, encoding, signal)
+                    answer = intake.accept(request)
                 if intake.keep is not None:
                     await intake.keep.stored()
         except TimeoutError as error:
@@ -83,8 +76,8 @@ class Door:
         counts = admission.requests
         counts.accepted += 1
         counts.empty += answer.is_empty
-        if decoder is not None:
-            counts.decoded[decoder] += 1
+        if signal is None and encoding is Encoding.PROTOBUF:  # others have a single decoder
+            counts.decoded[request.decoded.decoder] += 1
         return answer
 
     def refused(self, why: Wrong | Busy, sender: Sender = _UNKNOWN) -> None:
