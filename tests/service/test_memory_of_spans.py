@@ -62,7 +62,7 @@ def take(requests: Iterable[ExportTraceServiceRequest]) -> tuple[int, int]:
     async def scenario() -> tuple[int, int]:
         settings = TraceSettings(max_bytes=BOUND, max_trace_bytes=16 * MIB, late_spans="ignore")
         table = Keeps(settings, lambda _: False)
-        live = LiveEngine(lambda _: Engine(table, Pipeline((), DialectReader(())), {}, time.monotonic))
+        live = LiveEngine(Engine(table, Pipeline((), DialectReader(())), {}, time.monotonic))
         intake = Intake(Behind(take=live.take))
         for body in bodies:
             intake.accept(await intake.decode(body, Encoding.PROTOBUF))

@@ -33,7 +33,6 @@ from spanscore.receivers.intake.behind import Behind
 from spanscore.receivers.intake.intake import Intake
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.live_engine import LiveEngine
-from spanscore.scoring.owner import Owner
 from spanscore.service.exposure import HTTP
 from spanscore.storage.compaction import UNFINISHED
 from spanscore.storage.directory import Directory, StorageError
@@ -512,7 +511,7 @@ def with_directory(
         loaded = config.loads(text, "test.yaml", Path()).for_serve()
         pipeline = wiring.pipeline(loaded)
         table = TraceTable(loaded.traces, wiring.root_condition(loaded, pipeline.reader))
-        live = LiveEngine(lambda listener: Engine(table, pipeline, {}, time.monotonic, Owner(listener=listener)))
+        live = LiveEngine(Engine(table, pipeline, {}, time.monotonic))
         durability = Durability(loaded.storage, live, Admission(), directory)
         intake = Intake(Behind(take=live.take, keep=durability))
         durability.open()

@@ -30,7 +30,6 @@ from spanscore.receivers.intake.intake import Intake
 from spanscore.receivers.sockets.listening import ListenError
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.live_engine import LiveEngine
-from spanscore.scoring.owner import Owner
 from spanscore.storage.directory import Directory, StorageError
 from spanscore.storage.durability import Durability
 from spanscore.storage.log_file import Disk
@@ -189,7 +188,7 @@ class Stored:
         loaded = config.loads(text, "test.yaml", Path()).for_serve()
         pipeline = wiring.pipeline(loaded)
         table = TraceTable(loaded.traces, wiring.root_condition(loaded, pipeline.reader))
-        self.live = LiveEngine(lambda listener: Engine(table, pipeline, {}, time.monotonic, Owner(listener=listener)))
+        self.live = LiveEngine(Engine(table, pipeline, {}, time.monotonic))
         self.engine = self.live.engine
         self.durability = Durability(loaded.storage, self.live, Admission())
         self.intake = Intake(Behind(take=self.live.take, keep=self.durability), **how)

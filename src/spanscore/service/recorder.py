@@ -22,7 +22,6 @@ from spanscore.receivers.intake.requests import Busy
 from spanscore.recordings.writer import RecordingWriter
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.live_engine import LiveEngine
-from spanscore.scoring.owner import Owner
 from spanscore.service.exposure import GRPC, HTTP
 from spanscore.service.listeners import Front, Listeners
 
@@ -74,9 +73,7 @@ class Recorder:
         self.seen: Final = RunCounter()
         pipeline = wiring.pipeline(replace(config, evaluators=()))
         table = TraceTable(config.traces, wiring.root_condition(config, pipeline.reader))
-        self._live = LiveEngine(
-            lambda listener: Engine(table, pipeline, {"seen": self.seen}, time.monotonic, Owner(listener=listener))
-        )
+        self._live = LiveEngine(Engine(table, pipeline, {"seen": self.seen}, time.monotonic))
         self._file = _File(writer)
         intake = Intake(
             Behind(take=self._live.take, has_room=self._live.has_room),

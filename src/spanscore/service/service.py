@@ -106,12 +106,12 @@ class Service:
             onward.keep_by(keeper)
             show_keep(telemetry, keeper.counts)
         self._live = LiveEngine(
-            lambda listener: Engine(
+            Engine(
                 table,
                 pipeline,
                 sending,
                 time.monotonic,
-                Owner(listener=listener, measure=telemetry.measure),
+                Owner(measure=telemetry.measure),
                 conversations=wiring.conversations(config, pipeline),
                 keep=None if keeper is None else onward,
             )
