@@ -35,7 +35,7 @@ class Keeps(Pipeline):
         """Keep a trace."""
         self.traces.put_nowait(trace)
         yield from ()
-        return Scoring(trace, ())
+        return Scoring(trace, (), self)
 
 
 def live(pipeline: Pipeline, measure: Measure, **settings: float) -> LiveEngine:
@@ -127,7 +127,7 @@ class Slow(Pipeline):
         self.now += 0.004
         self._seen.append(f"trace {trace.trace_id[-1]} of {len(trace.spans)}")
         yield from ()
-        return Scoring(trace, ())
+        return Scoring(trace, (), self)
 
 
 def timed(table: TraceTable, pipeline: Slow) -> LiveEngine:
