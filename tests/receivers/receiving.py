@@ -18,7 +18,7 @@ from google.rpc import error_details_pb2, status_pb2
 from serving import DEADLINE_S, LoopThread, loop_thread
 from spanscore.model import REFUSED, Span
 from spanscore.receivers.intake.admission import Admission
-from spanscore.receivers.intake.behind import Behind, OtherSignal
+from spanscore.receivers.intake.behind import OtherSignal
 from spanscore.receivers.intake.intake import Intake, IntakeCounts
 from spanscore.receivers.otlp import HttpServer
 from spanscore.receivers.otlp.over_grpc import OtlpGrpc
@@ -231,7 +231,7 @@ def _running(
         def make() -> tuple[Admission, Any]:
             made = Admission(**(admission or {}))
             intake = Intake(
-                Behind(take=core.accept),
+                core.accept,
                 IntakeCounts(refused=core.refused),
                 spans_onward=core if spans_onward else None,
                 others_onward=core if others else None,

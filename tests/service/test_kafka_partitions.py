@@ -70,7 +70,7 @@ class Member:
         out = {"out": self.out}
         self.live = LiveEngine(Engine(table, pipeline, out, clock), clock)
         self.engine = self.live.engine
-        self.partitions = KafkaPartitions(self.live, lambda behind: Intake(behind, spans_onward=onward), encoding)
+        self.partitions = KafkaPartitions(self.live, lambda take: Intake(take, spans_onward=onward), encoding)
         self.partitions.assigned(dict.fromkeys(partitions, "") | (texts or {}))
 
     @property

@@ -29,7 +29,6 @@ from spanscore.config import parts as wiring
 from spanscore.model import CloseReason
 from spanscore.otlp.encoding import Encoding
 from spanscore.receivers.intake.admission import Admission, Unavailable
-from spanscore.receivers.intake.behind import Behind
 from spanscore.receivers.intake.intake import Intake
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.live_engine import LiveEngine
@@ -513,7 +512,7 @@ def with_directory(
         table = TraceTable(loaded.traces, wiring.root_condition(loaded, pipeline.reader))
         live = LiveEngine(Engine(table, pipeline, {}, time.monotonic))
         durability = Durability(loaded.storage, live, Admission(), directory)
-        intake = Intake(Behind(take=live.take, keep=durability))
+        intake = Intake(live.take, keep=durability)
         durability.open()
         await durability.replay(intake)
         try:

@@ -25,7 +25,7 @@ from spanscore.config import parts as wiring
 from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
 from spanscore.receivers.intake.admission import Admission
-from spanscore.receivers.intake.behind import Behind, OtherSignal
+from spanscore.receivers.intake.behind import OtherSignal
 from spanscore.receivers.intake.intake import Intake
 from spanscore.receivers.sockets.listening import ListenError
 from spanscore.scoring.engine import Engine
@@ -191,7 +191,7 @@ class Stored:
         self.live = LiveEngine(Engine(table, pipeline, {}, time.monotonic))
         self.engine = self.live.engine
         self.durability = Durability(loaded.storage, self.live, Admission())
-        self.intake = Intake(Behind(take=self.live.take, keep=self.durability), **how)
+        self.intake = Intake(self.live.take, keep=self.durability, **how)
         self.durability.open()
 
     async def end(self) -> None:

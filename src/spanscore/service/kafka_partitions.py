@@ -16,7 +16,7 @@ from spanscore.otlp.findings import MalformedRequest
 from spanscore.otlp.json_names import names_of
 from spanscore.otlp.json_shape import LOGS, SPANS
 from spanscore.otlp.signals import begins_with_logs
-from spanscore.receivers.intake.behind import Behind
+from spanscore.receivers.intake.behind import Take
 from spanscore.receivers.intake.door import what_is_wrong
 from spanscore.receivers.intake.intake import DecodedRequest, Intake, NoRoom
 from spanscore.receivers.intake.requests import Wrong
@@ -59,10 +59,11 @@ class KafkaPartitions:
 
     keeps_pauses: Final = False
 
-    def __init__(self, live: LiveEngine, intake: Callable[[Behind], Intake], encoding: Encoding) -> None:
+    def __init__(self, live: LiveEngine, intake: Callable[[Take], Intake], encoding: Encoding) -> None:
         self.wrong_keys: Final[Counter[str]] = Counter(dict.fromkeys(_WRONG_KEYS, 0))
         """The number of records whose key is not their trace id, by the problem."""
-        self._intake: Final = intake(Behind(take=self._take_spans))
+        self.intake: Final = intake(self._take_spans)
+        """Decodes the records."""
         self._live: Final = live
         self._engine: Final = live.engine
         self._encoding: Final = encoding
@@ -154,7 +155,7 @@ class KafkaPartitions:
             self._reading = partition
             if request is not None:
                 self._taken.set()
-                self._intake.accept(request)
+                self.intake.accept(request)
                 await self._taken.wait()
         except NoRoom:
             raise
@@ -180,7 +181,7 @@ class KafkaPartitions:
             are_logs = _names(LOGS, value) and not _names(SPANS, value)
         else:
             are_logs = begins_with_logs(value)
-        return await self._intake.decode(value, self._encoding, "logs" if are_logs else None)
+        return await self.intake.decode(value, self._encoding, "logs" if are_logs else None)
 
     def _take_spans(self, spans: Sequence[Span], sizes: Sequence[int]) -> None:
         self._trace_ids = {span.trace_id for span in spans}

@@ -16,7 +16,7 @@ from spanscore.config import parts as wiring
 from spanscore.contracts.immediate import Immediate
 from spanscore.model import Report, Span, ToolCall
 from spanscore.receivers.intake.admission import Admission
-from spanscore.receivers.intake.behind import Behind, OtherSignal
+from spanscore.receivers.intake.behind import OtherSignal
 from spanscore.receivers.intake.intake import Intake, NoRoom
 from spanscore.receivers.intake.requests import Busy
 from spanscore.recordings.writer import RecordingWriter
@@ -76,7 +76,8 @@ class Recorder:
         self._live = LiveEngine(Engine(table, pipeline, {"seen": self.seen}, time.monotonic))
         self._file = _File(writer)
         intake = Intake(
-            Behind(take=self._live.take, has_room=self._live.has_room),
+            self._live.take,
+            has_room=self._live.has_room,
             wanted=wiring.wanted(config),
             spans_onward=self._file,
             others_onward=self._file,

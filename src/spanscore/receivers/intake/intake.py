@@ -24,7 +24,7 @@ from spanscore.otlp.json_writing import accepting_only_from_json, writing_logs, 
 from spanscore.otlp.protobuf_check import checking
 from spanscore.otlp.slices import Steps, in_slices
 from spanscore.receivers.intake.admission import SmallestFirst
-from spanscore.receivers.intake.behind import Behind, Onward, OtherSignal
+from spanscore.receivers.intake.behind import Keep, Onward, OtherSignal, Take
 from spanscore.receivers.intake.flaws import Flaws
 from spanscore.receivers.intake.requests import Busy
 from spanscore.trajectories.wanted import Wanted
@@ -92,27 +92,30 @@ class Intake:
     Belongs to one event loop. Decoding yields to other tasks in it, so that small requests can overtake large ones.
 
     Args:
-        behind: takes the spans.
+        take: takes the spans.
         counted: the counts of spans and records that are not taken, or not read.
+        has_room: returns whether a request with so many spans can be taken now; without it, every request can.
+        keep: stores requests with spans; without it a restart loses them.
         wanted: the attributes to keep.
         spans_onward: sends the received spans on.
         others_onward: sends received metrics and logs on; without it metrics are not taken, and logs only read.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the consumers of its spans
         self,
-        behind: Behind,
+        take: Take,
         counted: IntakeCounts | None = None,
         *,
+        has_room: Callable[[int], bool] | None = None,
+        keep: Keep | None = None,
         wanted: Wanted = EVERYTHING,
         spans_onward: Onward | None = None,
         others_onward: Onward | None = None,
     ) -> None:
         self._wanted = wanted
-        self.keep: Final = behind.keep
-        """Keeps requests with spans, where something does."""
-        self._has_room: Final = behind.has_room
-        self._take: Final = behind.take
+        self.keep: Final = keep
+        self._has_room: Final = has_room
+        self._take: Final = take
         counted = counted or IntakeCounts()
         self._flaws: Final = Flaws(counted.refused)
         self._unread: Final = counted.unread
