@@ -69,9 +69,7 @@ class KafkaPartitions:
         self._encoding: Final = encoding
         self._partitions: Final[dict[int, _Partition]] = {}
         self._ledger: Final = live.ledger
-        self._reading = _Partition()
         self._taken: Final = asyncio.Event()
-        self._trace_ids: Collection[bytes] = frozenset()
         live.ledger.tell(self)
 
     async def take(self, records: Sequence[KafkaRecord]) -> TakenRecords:
@@ -147,13 +145,14 @@ class KafkaPartitions:
         """Take a record, and return the problem if it cannot be used at all; else None."""
         value = record.value or b""
         reason = Wrong.TOO_LARGE.value if len(value) > MAX_RECORD_SIZE else None if value else EMPTY
-        self._trace_ids = frozenset()
+        trace_ids: Collection[bytes] = frozenset()
         try:
             request = await self._decoded(value) if reason is None else None
             if self._partitions.get(record.partition) is not partition:  # it was handed over meanwhile
                 return None
-            self._reading = partition
             if request is not None:
+                trace_ids = {span.trace_id for span in request.decoded.taken[0]}
+                self._remember(trace_ids, partition.before)
                 self._taken.set()
                 self.intake.accept(request)
                 await self._taken.wait()
@@ -166,11 +165,11 @@ class KafkaPartitions:
             reason = FAULT
         if self._partitions.get(record.partition) is not partition:
             return None
-        self._check_key(record)
-        needed = {trace_id for trace_id in self._trace_ids if self._ledger.is_needed(trace_id)}
+        self._check_key(record, trace_ids)
+        needed = {trace_id for trace_id in trace_ids if self._ledger.is_needed(trace_id)}
         partition.held.read(record.offset, needed)
         if reason is None:
-            for trace_id in self._trace_ids:
+            for trace_id in trace_ids:
                 if trace_id not in needed:
                     partition.scored.add(trace_id)
         return reason
@@ -183,13 +182,14 @@ class KafkaPartitions:
             are_logs = begins_with_logs(value)
         return await self.intake.decode(value, self._encoding, "logs" if are_logs else None)
 
-    def _take_spans(self, spans: Sequence[Span], sizes: Sequence[int]) -> None:
-        self._trace_ids = {span.trace_id for span in spans}
-        before = self._reading.before
-        for trace_id in self._trace_ids:  # spans of a trace that an earlier owner has scored are late
+    def _remember(self, trace_ids: Collection[bytes], before: ScoredTraces) -> None:
+        """Remember the traces that an earlier owner has scored: their spans are late."""
+        for trace_id in trace_ids:
             if trace_id in before and not self._ledger.is_needed(trace_id):
                 before.forget(trace_id)
                 self._engine.table.remember(trace_id)
+
+    def _take_spans(self, spans: Sequence[Span], sizes: Sequence[int]) -> None:
         if self._live.rests:  # it would not take the rest of a large record
             self._live.take_whole(spans, sizes)
         else:
@@ -200,11 +200,9 @@ class KafkaPartitions:
         if is_last:
             self._taken.set()
 
-    def _check_key(self, record: KafkaRecord) -> None:
-        if not self._trace_ids:
-            return
+    def _check_key(self, record: KafkaRecord, trace_ids: Collection[bytes]) -> None:
         key = (record.key or b"").lower()
-        if all(hexlify(reported_trace_id(trace_id)) == key for trace_id in self._trace_ids):
+        if all(hexlify(reported_trace_id(trace_id)) == key for trace_id in trace_ids):
             return
         wrong = FOREIGN_KEY if key else NO_KEY
         self.wrong_keys[wrong] += 1
