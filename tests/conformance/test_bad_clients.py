@@ -196,7 +196,7 @@ def test_large_messages_wait_for_each_other() -> None:
         for _ in range(2):
             slow.append(Call(receiver.port))
             slow[-1].send(message(ONE)[:-1], last=False)
-            eventually(lambda: receiver.thread.call(lambda: len(receiver.admission.set_aside.arriving)) == len(slow))
+            eventually(lambda: receiver.thread.call(lambda: len(receiver.admission.unsized.arriving)) == len(slow))
         assert Told(OK) == over_grpc(receiver, ONE)  # a slow one had to go
         gone = slow[0].status()
         assert 14 == gone.code

@@ -29,7 +29,7 @@ from receivers.http2 import Call, message
 from receivers.otlp_requests import decoded_span, request_of, simple_span
 from receivers.receiving import Receiver, busy, violations
 from serving import DEADLINE_S, eventually
-from spanscore.receivers.intake.admission import Reservation
+from spanscore.receivers.intake.arriving import ArrivingBody
 from spanscore.receivers.sockets.bearer import BearerTokens
 
 ONE = request_of(simple_span(1)).SerializeToString()
@@ -106,7 +106,7 @@ def test_025_a_request_to_retry_has_a_delay(why: str) -> None:
         elif why == "fault":
             receiver.core.fault = OSError("no space left on device")
         elif why == "no memory":
-            receiver.thread.run(Reservation(admission=receiver.admission).add(2**20))
+            receiver.thread.run(ArrivingBody(receiver.admission.memory).add(2**20))
         else:
             meanwhile.enter_context(busy(receiver))
         told = over_grpc(receiver, ONE)

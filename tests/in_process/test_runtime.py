@@ -38,7 +38,7 @@ class Blocking(Pipeline):
         self.released.wait(DEADLINE_S)
         self.spans += len(trace.spans)
         yield from ()
-        return Scoring(trace, ())
+        return Scoring(trace, (), self)
 
 
 def context(trace: int, number: int, flags: int = TraceFlags.SAMPLED) -> SpanContext:

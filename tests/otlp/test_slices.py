@@ -17,7 +17,6 @@ from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.from_json import decode_json, decoding_json
 from spanscore.otlp.from_protobuf import decode_protobuf, decoding_any, decoding_protobuf
 from spanscore.otlp.slices import Steps, at_once, in_slices, in_thread
-from spanscore.receivers.intake.behind import Behind
 from spanscore.receivers.intake.intake import Intake
 
 
@@ -129,7 +128,7 @@ def test_a_small_request_overtakes_a_large_one() -> None:
     small = request_of(simple_span(2)).SerializeToString()
 
     async def scenario() -> None:
-        intake = Intake(Behind(take=take))
+        intake = Intake(take)
         first = asyncio.ensure_future(take_in(intake, large))
         await asyncio.sleep(0)
         second = asyncio.ensure_future(take_in(intake, small))
@@ -148,7 +147,7 @@ def test_interleaved_requests_add_up() -> None:
     taken: list[list[Span]] = []
 
     async def scenario() -> None:
-        intake = Intake(Behind(take=lambda spans, _: taken.append(list(spans))))
+        intake = Intake(lambda spans, _: taken.append(list(spans)))
         await asyncio.gather(*(take_in(intake, body) for body in bodies))
 
     asyncio.run(scenario())

@@ -18,7 +18,7 @@ from google.rpc import error_details_pb2, status_pb2
 from serving import DEADLINE_S, LoopThread, loop_thread
 from spanscore.model import REFUSED, Span
 from spanscore.receivers.intake.admission import Admission
-from spanscore.receivers.intake.behind import Behind, OtherSignal
+from spanscore.receivers.intake.behind import OtherSignal
 from spanscore.receivers.intake.intake import Intake, IntakeCounts
 from spanscore.receivers.otlp import HttpServer
 from spanscore.receivers.otlp.over_grpc import OtlpGrpc
@@ -148,7 +148,7 @@ class Receiver:
         """Return when a call over gRPC has begun, and the rest of its message is waited for."""
 
         async def begun() -> None:
-            while not self.admission.set_aside.arriving:  # noqa: ASYNC110 - nothing tells of it
+            while not self.admission.unsized.arriving:  # noqa: ASYNC110 - nothing tells of it
                 await asyncio.sleep(0)
 
         self.thread.start(begun()).result(DEADLINE_S)
@@ -190,8 +190,7 @@ def busy(receiver: Receiver) -> Iterator[None]:
     end = asyncio.Event()
 
     async def work() -> None:
-        async with receiver.admission.request() as held:
-            await held.turn()
+        async with receiver.admission.turns.turn():
             begun.set_result(None)
             await end.wait()
 
@@ -232,7 +231,7 @@ def _running(
         def make() -> tuple[Admission, Any]:
             made = Admission(**(admission or {}))
             intake = Intake(
-                Behind(take=core.accept),
+                core.accept,
                 IntakeCounts(refused=core.refused),
                 spans_onward=core if spans_onward else None,
                 others_onward=core if others else None,

@@ -18,7 +18,6 @@ from receivers.otlp_requests import request_of, simple_span
 from receivers.receiving import HERE, Core, Receiver, busy, is_closed, over_grpc
 from serving import DEADLINE_S, eventually, loop_thread, serving
 from spanscore.receivers.intake.admission import Admission
-from spanscore.receivers.intake.behind import Behind
 from spanscore.receivers.intake.intake import Intake, IntakeCounts
 from spanscore.receivers.otlp.over_grpc import GrpcLimits, OtlpGrpc
 
@@ -114,7 +113,7 @@ def test_who_sends_slowly_takes_nobodys_turn() -> None:
     with over_grpc(admission={"max_requests": 1}) as receiver:
         slow = Call(receiver.port)
         slow.send(message(ONE)[:-1], last=False)
-        eventually(lambda: receiver.thread.call(lambda: len(receiver.admission.set_aside.arriving)) == 1)
+        eventually(lambda: receiver.thread.call(lambda: len(receiver.admission.unsized.arriving)) == 1)
         assert b"" == export(receiver, b"")
         slow.send(message(ONE)[-1:])
         assert 0 == slow.status().code
@@ -202,7 +201,7 @@ def test_what_listens_can_be_stopped_at_once() -> None:
 
 
 async def _listen_and_stop(times: int) -> None:
-    intake = Intake(Behind(take=Core().accept), IntakeCounts())
+    intake = Intake(Core().accept, IntakeCounts())
     for _ in range(times):
         server = OtlpGrpc(intake, Admission(), max_request_size=1)
         server.listen([HERE], "test.endpoint")

@@ -61,7 +61,7 @@ class Clocked:
         self.engine = Engine(table, self.pipeline, {"kept": self}, lambda: self.now)
         self.queue = self.engine.queue
         if scores_ahead:
-            self.queue.ahead = Ahead(table, lambda: self.now)
+            self.queue.ahead = Ahead(table, lambda: self.now, self.engine.faults)
 
     def take(self, *spans: Span) -> None:
         """Take spans that arrive now."""
@@ -73,7 +73,7 @@ class Clocked:
         while not self.engine.work(now):
             pass
         while self.queue.ahead is not None and self.queue.ahead.next_due() <= now:
-            self.queue.step_ahead()
+            self.queue.ahead.step(self.pipeline)
 
     def emit(self, report: Report) -> None:
         """Keep a report."""
@@ -220,12 +220,12 @@ def test_a_trace_that_is_half_scored_when_it_is_closed_or_goes_leaves_nothing(go
     clocked = Clocked()
     clocked.take(call(), root())
     clocked.now = 1.5
-    clocked.queue.step_ahead()
+    assert clocked.queue.ahead is not None
+    clocked.queue.ahead.step(clocked.pipeline)
     if goes:
         clocked.engine.table.give_up([root().trace_id])
         clocked.engine.let_go([root().trace_id])
     clocked.at(2.0)
-    assert clocked.queue.ahead is not None
     assert 2.0 < clocked.queue.ahead.next_due()
     assert ([] if goes else [2.0]) == [at for at, _ in clocked.emitted]
     clocked.at(5.0)
@@ -262,7 +262,7 @@ def test_the_loop_scores_ahead_only_while_nothing_else_runs() -> None:
     async def scenario() -> list[int]:
         nonlocal now
         table = TraceTable(TraceSettings(), lambda span: not span.parent_span_id)
-        live = LiveEngine(lambda _: Engine(table, pipeline, {}, lambda: now), lambda: now)
+        live = LiveEngine(Engine(table, pipeline, {}, lambda: now), lambda: now)
         live.take([root()], [100])
         now = 1.5
         live.wake()

@@ -33,7 +33,7 @@ from spanscore.otlp.slices import Steps
 from spanscore.scoring.emission import Emission
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.evaluator_entry import EvaluatorEntry
-from spanscore.scoring.owner import Listener, Owner
+from spanscore.scoring.owner import Owner
 from spanscore.scoring.pipeline import Pipeline, Scoring
 from spanscore.trajectories.reader import DialectReader
 from traces import agent, model, tool
@@ -104,15 +104,16 @@ class Told:
         """Note which traces have reports."""
         self.at_answers.append(numbers(self._kept.reports))
 
-    def scored(self, trace: Trace) -> None:
+    def scored(self, trace_id: bytes) -> None:
         """Note the trace, and how many reports there are."""
-        self.traces.append((trace.trace_id[-1], len(self._kept.reports)))
+        self.traces.append((trace_id[-1], len(self._kept.reports)))
 
 
-def engine_with(pipeline: Pipeline, listener: Listener | None = None, **emitters: Kept) -> Engine:
+def engine_with(pipeline: Pipeline, told: Told | None = None, **emitters: Kept) -> Engine:
     """Return an engine whose traces end with their root."""
     table = TraceTable(TraceSettings(decision_delay_s=0.0), lambda each: not each.parent_span_id)
-    return Engine(table, pipeline, emitters, lambda: 1.0, Owner(listener=listener) if listener else Owner())
+    owner = None if told is None else Owner(answered=told.answered, scored=told.scored)
+    return Engine(table, pipeline, emitters, lambda: 1.0, owner)
 
 
 def elsewhere(*answers: Future[Outcome]) -> Pipeline:

@@ -35,15 +35,13 @@ class Keeps(Pipeline):
         """Keep a trace."""
         self.traces.put_nowait(trace)
         yield from ()
-        return Scoring(trace, ())
+        return Scoring(trace, (), self)
 
 
 def live(pipeline: Pipeline, measure: Measure, **settings: float) -> LiveEngine:
     """Return a live engine that closes traces without a root."""
     table = TraceTable(TraceSettings(**settings), lambda _: False)  # type: ignore[arg-type]
-    return LiveEngine(
-        lambda listener: Engine(table, pipeline, {}, time.monotonic, Owner(listener=listener, measure=measure))
-    )
+    return LiveEngine(Engine(table, pipeline, {}, time.monotonic, Owner(measure=measure)))
 
 
 def test_a_fault_does_not_stop_the_clock(caplog: pytest.LogCaptureFixture) -> None:
@@ -89,7 +87,7 @@ class Emitted:
 def live_with(table: TraceTable, pipeline: Pipeline, *emitters: Emitted) -> LiveEngine:
     """Return a live engine that learns of answers."""
     named = {str(number): emitter for number, emitter in enumerate(emitters)}
-    return LiveEngine(lambda listener: Engine(table, pipeline, named, time.monotonic, Owner(listener=listener)))
+    return LiveEngine(Engine(table, pipeline, named, time.monotonic))
 
 
 def test_an_evaluator_elsewhere_does_not_hold_up_the_loop() -> None:
@@ -129,12 +127,12 @@ class Slow(Pipeline):
         self.now += 0.004
         self._seen.append(f"trace {trace.trace_id[-1]} of {len(trace.spans)}")
         yield from ()
-        return Scoring(trace, ())
+        return Scoring(trace, (), self)
 
 
 def timed(table: TraceTable, pipeline: Slow) -> LiveEngine:
     """Return a live engine with the clock of the pipeline."""
-    return LiveEngine(lambda _: Engine(table, pipeline, {}, lambda: pipeline.now), lambda: pipeline.now)
+    return LiveEngine(Engine(table, pipeline, {}, lambda: pipeline.now), lambda: pipeline.now)
 
 
 def test_others_have_their_turn_while_many_traces_are_due() -> None:
@@ -225,7 +223,7 @@ def test_others_have_their_turn_between_the_evaluations_of_a_trace() -> None:
     slow = Pipeline([entry("one"), entry("two"), entry("three")], built_in_reader())
 
     async def scenario() -> None:
-        live = LiveEngine(lambda _: Engine(table, slow, {}, lambda: pipeline.now), lambda: pipeline.now)
+        live = LiveEngine(Engine(table, slow, {}, lambda: pipeline.now), lambda: pipeline.now)
         live.take([decoded_span(1)], [100])
         while live.engine.queue.backlog:
             seen.append("turn")

@@ -25,7 +25,6 @@ from spanscore.receivers.kafka import TakenRecords
 from spanscore.receivers.kafka.kafka_records import MAX_RECORD_SIZE, KafkaRecord, PoisonRecord
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.live_engine import LiveEngine
-from spanscore.scoring.owner import Owner
 from spanscore.scoring.pipeline import Pipeline
 from spanscore.service.kafka_partitions import KafkaPartitions
 from spanscore.trajectories.reader import DialectReader
@@ -69,9 +68,9 @@ class Member:
         pipeline = Pipeline((), how.pop("reader", None) or DialectReader(()))
         table = TraceTable(TraceSettings(decision_delay_s=0, **how), lambda span: not span.parent_span_id)
         out = {"out": self.out}
-        self.live = LiveEngine(lambda listener: Engine(table, pipeline, out, clock, Owner(listener=listener)), clock)
+        self.live = LiveEngine(Engine(table, pipeline, out, clock), clock)
         self.engine = self.live.engine
-        self.partitions = KafkaPartitions(self.live, lambda behind: Intake(behind, spans_onward=onward), encoding)
+        self.partitions = KafkaPartitions(self.live, lambda take: Intake(take, spans_onward=onward), encoding)
         self.partitions.assigned(dict.fromkeys(partitions, "") | (texts or {}))
 
     @property

@@ -16,7 +16,6 @@ from spanscore.collect.settings import TraceSettings
 from spanscore.collect.table import TraceTable
 from spanscore.model import Span, Trace
 from spanscore.otlp.encoding import Encoding
-from spanscore.receivers.intake.behind import Behind
 from spanscore.receivers.intake.intake import Intake
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.live_engine import LiveEngine
@@ -62,8 +61,8 @@ def take(requests: Iterable[ExportTraceServiceRequest]) -> tuple[int, int]:
     async def scenario() -> tuple[int, int]:
         settings = TraceSettings(max_bytes=BOUND, max_trace_bytes=16 * MIB, late_spans="ignore")
         table = Keeps(settings, lambda _: False)
-        live = LiveEngine(lambda _: Engine(table, Pipeline((), DialectReader(())), {}, time.monotonic))
-        intake = Intake(Behind(take=live.take))
+        live = LiveEngine(Engine(table, Pipeline((), DialectReader(())), {}, time.monotonic))
+        intake = Intake(live.take)
         for body in bodies:
             intake.accept(await intake.decode(body, Encoding.PROTOBUF))
         live.stop()

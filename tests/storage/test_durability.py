@@ -29,11 +29,9 @@ from spanscore.config import parts as wiring
 from spanscore.model import CloseReason
 from spanscore.otlp.encoding import Encoding
 from spanscore.receivers.intake.admission import Admission, Unavailable
-from spanscore.receivers.intake.behind import Behind
 from spanscore.receivers.intake.intake import Intake
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.live_engine import LiveEngine
-from spanscore.scoring.owner import Owner
 from spanscore.service.exposure import HTTP
 from spanscore.storage.compaction import UNFINISHED
 from spanscore.storage.directory import Directory, StorageError
@@ -512,9 +510,9 @@ def with_directory(
         loaded = config.loads(text, "test.yaml", Path()).for_serve()
         pipeline = wiring.pipeline(loaded)
         table = TraceTable(loaded.traces, wiring.root_condition(loaded, pipeline.reader))
-        live = LiveEngine(lambda listener: Engine(table, pipeline, {}, time.monotonic, Owner(listener=listener)))
+        live = LiveEngine(Engine(table, pipeline, {}, time.monotonic))
         durability = Durability(loaded.storage, live, Admission(), directory)
-        intake = Intake(Behind(take=live.take, keep=durability))
+        intake = Intake(live.take, keep=durability)
         durability.open()
         await durability.replay(intake)
         try:

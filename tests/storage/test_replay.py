@@ -25,12 +25,11 @@ from spanscore.config import parts as wiring
 from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
 from spanscore.receivers.intake.admission import Admission
-from spanscore.receivers.intake.behind import Behind, OtherSignal
+from spanscore.receivers.intake.behind import OtherSignal
 from spanscore.receivers.intake.intake import Intake
 from spanscore.receivers.sockets.listening import ListenError
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.live_engine import LiveEngine
-from spanscore.scoring.owner import Owner
 from spanscore.storage.directory import Directory, StorageError
 from spanscore.storage.durability import Durability
 from spanscore.storage.log_file import Disk
@@ -189,10 +188,10 @@ class Stored:
         loaded = config.loads(text, "test.yaml", Path()).for_serve()
         pipeline = wiring.pipeline(loaded)
         table = TraceTable(loaded.traces, wiring.root_condition(loaded, pipeline.reader))
-        self.live = LiveEngine(lambda listener: Engine(table, pipeline, {}, time.monotonic, Owner(listener=listener)))
+        self.live = LiveEngine(Engine(table, pipeline, {}, time.monotonic))
         self.engine = self.live.engine
         self.durability = Durability(loaded.storage, self.live, Admission())
-        self.intake = Intake(Behind(take=self.live.take, keep=self.durability), **how)
+        self.intake = Intake(self.live.take, keep=self.durability, **how)
         self.durability.open()
 
     async def end(self) -> None:

@@ -23,7 +23,7 @@ from spanscore.in_process.forks import in_forked_child
 from spanscore.in_process.worker import Action, Item, LogReader, OnScored, Worker
 from spanscore.messages.faults import fault
 from spanscore.scoring.engine import Engine
-from spanscore.scoring.owner import Listener, Owner
+from spanscore.scoring.owner import Owner
 from spanscore.sdk.identity import is_of_an_export, stop_tracing
 from spanscore.sdk.span_conversion import Converter
 
@@ -177,13 +177,15 @@ class Runtime:
         self._exit_hook = ExitHook(self._end)
         self._drops = Drops((QUEUE_FULL, "shut_down"))
         self._drop_log = DropLog(self._drops)
-        self._worker = Worker(self._engine_for, self._converted, lambda: self._wake.put(None), self._on_scored)
+        self._worker = Worker(
+            lambda: self._make_engine(Owner(dropped=self._drops)),
+            self._converted,
+            lambda: self._wake.put(None),
+            self._on_scored,
+        )
         self._thread: threading.Thread | None = None
         self.thread_id: int | None = None
         """The worker thread, None while there is none."""
-
-    def _engine_for(self, listener: Listener) -> Engine:
-        return self._make_engine(Owner(listener=listener, dropped=self._drops))
 
     def _drop(self, context: SpanContext) -> None:
         """Count a dropped span, and note its trace; of many, the latest."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final, Literal, TypeAlias
 
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanContext
 
 from spanscore.in_process.byte_budget import links_bytes
-from spanscore.model import DROPPED, REFUSED, Report, Span, Trace, reported_trace_id
+from spanscore.model import DROPPED, REFUSED, Report, Span, reported_trace_id
 from spanscore.otlp.kept_size import SPAN_SIZE
 from spanscore.scoring.engine import Engine
-from spanscore.scoring.owner import Listener
 from spanscore.sdk.identity import SCOPE
 from spanscore.sdk.span_conversion import Converter, is_local_root, refused_sdk_span
 
@@ -34,14 +34,14 @@ OnScored: TypeAlias = Callable[[bytes, Sequence[Report]], None]
 
 
 class Worker:
-    """Owns the engine of one process. All but `answered` is called on the thread that has it.
+    """Owns the engine of one process. All of it is called on the thread that has it.
 
     `wake` wakes that thread, and is called on any.
     """
 
     def __init__(
         self,
-        make_engine: Callable[[Listener], Engine],
+        make_engine: Callable[[], Engine],
         converted: Converter,
         wake: Callable[[], None],
         on_scored: OnScored | None,
@@ -59,22 +59,10 @@ class Worker:
     def begin(self) -> Engine:
         """Build the engine, where there is none."""
         if self.engine is None:
-            self.engine = self._make_engine(self)
+            self.engine = self._make_engine()
+            queue = self.engine.queue
+            queue.owner = replace(queue.owner, answered=self._wake, scored=self._note_scored)
         return self.engine
-
-    def answered(self) -> None:
-        """Wake the thread: an evaluation elsewhere was answered."""
-        self._wake()
-
-    def paused(self, trace_id: bytes) -> None:
-        """Do nothing: nothing is stored of the trace."""
-
-    def scored(self, trace: Trace) -> None:
-        """Note that a trace is done with."""
-        self._finished.append(reported_trace_id(trace.trace_id))
-
-    def gave_up(self, trace_id: bytes) -> None:
-        """Do nothing: nothing is kept of the trace."""
 
     def take(self, pending: deque[Item]) -> int:
         """Take all waiting items, and return how many there were."""
@@ -118,6 +106,9 @@ class Worker:
         if action == "catch up":
             return True
         return engine.close(left_s()) if action == "close" else engine.flush(left_s())
+
+    def _note_scored(self, trace_id: bytes) -> None:
+        self._finished.append(reported_trace_id(trace_id))
 
     def _tell(self) -> None:
         finished, self._finished = self._finished, []

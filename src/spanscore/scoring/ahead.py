@@ -7,10 +7,13 @@ from collections import Counter, deque
 from typing import Final, NamedTuple
 
 from spanscore.collect.table import TraceTable
+from spanscore.messages.faults import Faults
 from spanscore.model import CloseReason, Trace
 from spanscore.otlp.slices import Steps
 from spanscore.scoring.owner import Clock
 from spanscore.scoring.pipeline import Pipeline, Scoring
+
+NOT_SCORED: Final = "a trace could not be scored"
 
 _AHEAD_S: Final = 0.5
 """Long enough that part of it is idle on a server at half load; short enough that few spans come after it began."""
@@ -46,11 +49,13 @@ class Ahead:
     Args:
         table: has the open traces; from now on, it notes those whose root has ended.
         clock: returns the time in seconds.
+        faults: logs why a trace cannot be scored.
     """
 
-    def __init__(self, table: TraceTable, clock: Clock) -> None:
+    def __init__(self, table: TraceTable, clock: Clock, faults: Faults) -> None:
         self._open: Final = table.open
         self._clock: Final = clock
+        self._faults: Final = faults
         self._ended: Final[deque[tuple[float, bytes]]] = deque(maxlen=_MOST_ENDED)
         table.ended = self._ended
         self._beginning: _BegunAhead | None = None
@@ -66,7 +71,7 @@ class Ahead:
     def step(self, pipeline: Pipeline, until: float = -math.inf) -> None:
         """Score a trace, if there is one, until it is scored or, after at least one step, until the time `until`.
 
-        Raises the errors of scoring; the trace is left, then.
+        If it cannot be scored, it fails again at its turn, and is counted then.
         """
         beginning, self._beginning = self._beginning or self._next(pipeline), None
         if beginning is None:
@@ -79,6 +84,8 @@ class Ahead:
         except StopIteration as done:
             self._scored[trace.trace_id] = ScoredAhead(done.value, pipeline, self._clock() - began, failures)
             self._spans += len(trace.spans)
+        except BaseException as error:  # noqa: BLE001 - a fault in one trace must not cost another
+            self._faults.contain(error, NOT_SCORED)
         else:
             self._beginning = beginning
         finally:

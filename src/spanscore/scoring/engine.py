@@ -64,11 +64,11 @@ class Engine:
         self.emitters: Final = dict(emitters)
         self.tallies: Final = Tallies(dropped=owner.dropped)
         self._clock = clock
-        faults = Faults(lambda: self.queue.pipeline.tool_content and self.queue.pipeline.masks is None)
-        self._emission: Final = Emission(self.emitters, self.tallies, faults)
+        self.faults: Final = Faults(lambda: self.queue.pipeline.tool_content and self.queue.pipeline.masks is None)
+        self._emission: Final = Emission(self.emitters, self.tallies, self.faults)
         talks = None
         if conversations is not None:
-            talks = ConversationScoring(conversations, self._emission, self.tallies, faults, keep)
+            talks = ConversationScoring(conversations, self._emission, self.tallies, self.faults, keep)
         self.queue: Final = ScoringQueue(
             pipeline,
             table,
@@ -77,7 +77,7 @@ class Engine:
             clock=clock,
             owner=owner,
             tallies=self.tallies,
-            faults=faults,
+            faults=self.faults,
             keep=keep,
         )
 

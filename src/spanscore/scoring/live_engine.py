@@ -9,14 +9,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final, Protocol
 
-from spanscore.model import Span, Trace
+from spanscore.model import Span
 from spanscore.otlp.slices import Steps, at_once, in_slices
 from spanscore.scoring.ahead import Ahead
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.ledger import Ledger
-from spanscore.scoring.owner import Listener
 
 _AFTER_A_FAULT_S: Final = 1.0
 _SLICE_S: Final = 0.005
@@ -56,43 +56,29 @@ class LiveEngine:
     all open traces wait anew: spans of that time are not read yet.
 
     Args:
-        make_engine: makes the engine, with this object as its listener and `clock` as its clock.
+        engine: the engine, with `clock` as its clock.
         clock: monotonic seconds.
     """
 
-    def __init__(self, make_engine: Callable[[Listener], Engine], clock: Callable[[], float] = time.monotonic) -> None:
-        self.engine: Final = make_engine(self)
-        engine = self.engine
+    def __init__(self, engine: Engine, clock: Callable[[], float] = time.monotonic) -> None:
+        self.engine: Final = engine
         self.ledger: Final = Ledger(engine.emitters.values(), engine.is_open, engine.table.past.is_paused)
         """The traces that are still needed."""
+        queue, ledger = engine.queue, self.ledger
+        queue.owner = replace(
+            queue.owner, answered=self._answered, paused=ledger.paused, scored=ledger.scored, gave_up=ledger.gave_up
+        )
         self._clock = clock
-        self._ahead = engine.queue.ahead = Ahead(engine.table, clock)
+        self._ahead = queue.ahead = Ahead(engine.table, clock, engine.faults)
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
-        self._due = float("inf")
+        self._due = math.inf
         self._going_on: asyncio.Handle | None = None
         self._looked_at = -math.inf
         self._rests = False
         self._stopped = False
         self._arriving: Final[deque[Steps[None]]] = deque()
         self._arriving_spans = 0
-
-    def answered(self) -> None:
-        """Score on: an evaluation elsewhere was answered. Called on any thread."""
-        with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._work)
-
-    def paused(self, trace_id: bytes) -> None:
-        """Note it in the ledger: the stored data of the trace is kept."""
-        self.ledger.paused(trace_id)
-
-    def scored(self, trace: Trace) -> None:
-        """Note it in the ledger: the stored data of the trace may no longer be needed."""
-        self.ledger.scored(trace.trace_id)
-
-    def gave_up(self, trace_id: bytes) -> None:
-        """Note it in the ledger: the stored data of the trace is no longer needed."""
-        self.ledger.gave_up(trace_id)
 
     @property
     def is_behind(self) -> bool:
@@ -201,30 +187,40 @@ class LiveEngine:
                 break
         return not self._arriving
 
+    def _answered(self) -> None:
+        """Score on: an evaluation elsewhere was answered. Called on any thread."""
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._work)
+
     def _go_on(self) -> None:
         self._going_on = None
         self._work()
 
     def _work(self) -> None:
-        """Score due traces, in slices, unless a slice is scheduled already."""
-        if self._going_on is not None or self._stopped or self._rests:  # once stopped, another thread has the engine
+        """Score due traces, in slices, unless a slice is scheduled already, and set the timer for the next one."""
+        if self._stopped:  # another thread has the engine now
             return
         self._note_stall()
+        if self._going_on is not None or self._rests:
+            return
         try:
             until = self._clock() + _SLICE_S
             is_done = (not self._arriving or self._take_arriving(until)) and self.engine.work(until)
             ahead = self._look_ahead() if is_done else -math.inf
         except Exception:  # noqa: BLE001 - a fault in one trace must not stop the clock for all others
             _log.exception("traces that were due could not be scored")
-            self._wait_until(self._clock() + _AFTER_A_FAULT_S)
+            due = self._clock() + _AFTER_A_FAULT_S
         else:
             if ahead == -math.inf:
                 self._going_on = self._loop.call_soon(self._go_on)
                 return
-            due = self.engine.next_due()
-            due = ahead if due is None else min(due, ahead)
-            if due < self._due:
-                self._wait_until(due)
+            next_due = self.engine.next_due()
+            due = ahead if next_due is None else min(next_due, ahead)
+        if due < self._due:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._due = due
+            self._timer = self._loop.call_later(max(0.0, due - self._clock()), self._work)
 
     def _look_ahead(self) -> float:
         """Score traces that are due soon, if nothing has run since the last call, and return when to call it again.
@@ -235,26 +231,16 @@ class LiveEngine:
         passed = now - self._looked_at
         until = now + (_SLICE_AHEAD_S if passed < _IDLE_S else 0.0)
         while self._ahead.next_due() <= now < until:
-            self.engine.queue.step_ahead(until)
+            self._ahead.step(self.engine.queue.pipeline, until)
             now = self._clock()
         self._looked_at = now
         if (due := self._ahead.next_due()) > now:
             return due
         return now + _BUSY_S if _IDLE_S <= passed < _BUSY_S else -math.inf
 
-    def _wait_until(self, due: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._due = due
-        self._timer = self._loop.call_later(max(0.0, due - self._clock()), self._expire)
-
-    def _expire(self) -> None:
-        self._note_stall()
-        self._due = float("inf")
-        self._work()
-
     def _note_stall(self) -> None:
         now = self._clock()
-        if now - self._due > _STALLED_S:
-            self.engine.table.resumed(now, since=self._due)
-            self._due = float("inf")
+        if now >= self._due:  # the timer has ended
+            if now - self._due > _STALLED_S:
+                self.engine.table.resumed(now, since=self._due)
+            self._due = math.inf

@@ -15,21 +15,8 @@ Clock: TypeAlias = Callable[[], float]
 
 Measure: TypeAlias = Callable[[Instrument, float], None]
 
-
-class Listener(Protocol):
-    """Callbacks of an engine."""
-
-    def answered(self) -> None:
-        """Called on any thread after an evaluation elsewhere has ended: `settle` or `work` has something to do."""
-
-    def paused(self, trace_id: bytes) -> None:
-        """Called before the reports of a trace are emitted in which a run pauses: its spans are held."""
-
-    def scored(self, trace: Trace) -> None:
-        """Called after all reports of a trace were emitted, or if it could not be scored."""
-
-    def gave_up(self, trace_id: bytes) -> None:
-        """Called when a run that paused in this trace is waited for no more: further spans will be late."""
+Note: TypeAlias = Callable[[bytes], None]
+"""Takes the id of a trace."""
 
 
 class Keeps(Protocol):
@@ -45,20 +32,18 @@ class Keeps(Protocol):
         """Return the decision for a trace that is decided."""
 
 
-class _NoListener:
-    """Ignores the calls."""
-
-    def answered(self) -> None: ...
-    def paused(self, trace_id: bytes) -> None: ...
-    def scored(self, trace: Trace) -> None: ...
-    def gave_up(self, trace_id: bytes) -> None: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
     """The parts of an engine that its owner provides."""
 
-    listener: Listener = field(default_factory=_NoListener)
+    answered: Callable[[], None] = lambda: None
+    """Called on any thread after an evaluation elsewhere has ended: `settle` or `work` has something to do."""
+    paused: Note = lambda _trace_id: None
+    """Called before the reports of a trace are emitted in which a run pauses: its spans are held."""
+    scored: Note = lambda _trace_id: None
+    """Called after all reports of a trace were emitted, or if it could not be scored."""
+    gave_up: Note = lambda _trace_id: None
+    """Called when a run that paused in this trace is waited for no more: further spans will be late."""
     measure: Measure = lambda _instrument, _value: None
     """Records the measurements of its own work."""
     dropped: Mapping[str, int] = field(default_factory=Counter)

@@ -37,21 +37,16 @@ _Evaluating: TypeAlias = tuple[EvaluatorEntry, Answer]
 class Scoring:
     """A trace whose evaluations may not all be answered yet."""
 
-    def __init__(  # noqa: PLR0913 - of its pipeline
+    def __init__(
         self,
         trace: Trace,
         found: Sequence[tuple[Trajectory, Sequence[_Evaluating]]],
-        *,
-        tool_content: bool = False,
-        unmeasured: frozenset[str] = frozenset(),
-        masks: Masks | None = None,
+        pipeline: Pipeline,
         conversation: ConversationOutline | None = None,
     ) -> None:
         self.trace: Final = trace
-        self._masks: Final = masks
+        self._pipeline: Final = pipeline
         self._conversation: Final = conversation
-        self._tool_content: Final = tool_content
-        self._unmeasured: Final = unmeasured
         self._found: Final = found
         self._awaited: Final = [
             outcome for _, evaluating in found for _, outcome in evaluating if not isinstance(outcome, OUTCOMES)
@@ -88,7 +83,7 @@ class Scoring:
 
     def shown(self, reports: Iterable[Report]) -> tuple[Report, ...]:
         """Return reports of this trace without masked values."""
-        masks = self._masks
+        masks = self._pipeline.masks
         return tuple(reports) if masks is None else tuple(masked_report(each, masks) for each in reports)
 
     def unmasked(self) -> Iterator[Report]:
@@ -108,8 +103,8 @@ class Scoring:
                 ),
                 close_reason=self.trace.close_reason,
                 revision=self.trace.revision,
-                tool_content=self._tool_content,
-                unmeasured=self._unmeasured,
+                tool_content=self._pipeline.tool_content,
+                unmeasured=self._pipeline.unmeasured,
                 conversation=self._conversation,
             )
 
@@ -194,7 +189,7 @@ class Pipeline:
                 continue
             entries = [each for each in self.entries if each.applies_to(trajectory)]
             found.append((trajectory, (yield from self._evaluating(entries, trajectory))))
-        return Scoring(trace, found, tool_content=self.tool_content, unmeasured=self.unmeasured, masks=self.masks)
+        return Scoring(trace, found, self)
 
     def turn(self, trace: Trace, reports: Sequence[Report]) -> Turn | None:
         """Return a trace, of which these are all reports, as a turn of a conversation; None if it is no agent's.
@@ -224,20 +219,14 @@ class Pipeline:
         last = Trace(trace_id=run.trace_id, spans=(), close_reason=joined.close_reason, revision=revision.number)
         entries = [each for each in self.over_conversations if each.applies_to(run, held.key)]
         evaluating = yield from self._evaluating(entries, run)
-        return Scoring(
-            last,
-            [(run, evaluating)],
-            tool_content=self.tool_content,
-            unmeasured=self.unmeasured,
-            masks=self.masks,
-            conversation=ConversationOutline(
-                turns=joined.outline,
-                key=held.key,
-                finished=revision.finished,
-                continued=held.continued,
-                unread=joined.unread,
-            ),
+        outline = ConversationOutline(
+            turns=joined.outline,
+            key=held.key,
+            finished=revision.finished,
+            continued=held.continued,
+            unread=joined.unread,
         )
+        return Scoring(last, [(run, evaluating)], self, outline)
 
     def run(self, trace: Trace, wanted: Callable[[Trajectory], bool] | None = None) -> tuple[Report, ...]:
         """Return a report for each trajectory of the trace that is wanted, when every evaluator has answered."""

@@ -14,7 +14,7 @@ from spanscore.contracts.instruments.tallies import Tallies
 from spanscore.messages.faults import Faults
 from spanscore.model import Report, Trace
 from spanscore.otlp.slices import Steps
-from spanscore.scoring.ahead import Ahead
+from spanscore.scoring.ahead import NOT_SCORED, Ahead
 from spanscore.scoring.conversation_scoring import ConversationScoring
 from spanscore.scoring.conversations.held_conversation import ConversationRevision
 from spanscore.scoring.emission import Emission
@@ -22,8 +22,6 @@ from spanscore.scoring.owner import Clock, Keeps, Owner
 from spanscore.scoring.pipeline import Pipeline, Scoring
 from spanscore.scoring.run_verdicts import with_verdicts
 from spanscore.scoring.unscored import Unscored
-
-_NOT_SCORED: Final = "a trace could not be scored"
 
 
 class _Beginning(NamedTuple):
@@ -87,7 +85,7 @@ class ScoringQueue:
         self._emission: Final = emission
         self._talks: Final = talks
         self._clock: Final = clock
-        self._owner: Final = owner
+        self.owner = owner
         self._tallies: Final = tallies
         self._faults: Final = faults
         self._keep: Final = keep
@@ -119,7 +117,8 @@ class ScoringQueue:
             if self._keep is not None:
                 self._keep.closed(trace.trace_id)
         self.unscored.note_lost(self._table, self.pipeline.reader)
-        self._note_given_up()
+        while self._table.past.given_up:
+            self.owner.gave_up(self._table.past.given_up.pop())
 
     def put_conversations(self, revisions: Iterable[ConversationRevision]) -> None:
         """Take in conversations to score, before further traces."""
@@ -136,26 +135,14 @@ class ScoringQueue:
             self._emit_next()
         elif self._conversations:
             self._begin_conversation()
-        elif self._is_left:
-            self._begin_next(until)
         else:
-            return False
+            return self._begin_next(until)
         return True
-
-    def step_ahead(self, until: float = -math.inf) -> None:
-        """Score a trace before it is due, with at least one step, and no further step after the time `until`."""
-        self._note_failures()
-        try:
-            if self.ahead is not None:
-                self.ahead.step(self.pipeline, until)
-        except BaseException as error:  # noqa: BLE001 - as below: it fails again at its turn, and is counted then
-            self._faults.contain(error, _NOT_SCORED)
 
     def score(self, until: float) -> tuple[Report, ...]:
         """Score closed traces until the time `until`, and return the reports that were emitted."""
         reports = [*self.settle()]
-        while self._is_left and self._clock() < until:
-            self._begin_next(until)
+        while self._clock() < until and self._begin_next(until):
             reports += self.settle()
         return tuple(reports)
 
@@ -186,28 +173,23 @@ class ScoringQueue:
             self._emit_next()
             self._begin_conversations()
 
-    def _note_given_up(self) -> None:
-        while self._table.past.given_up:
-            self._owner.listener.gave_up(self._table.past.given_up.pop())
-
-    def _wait_no_more(self, trace: Trace) -> None:
+    def _done(self, trace: Trace) -> None:
         self.backlog -= len(trace.spans)
         self.waiting[trace.trace_id] -= 1
         if not self.waiting[trace.trace_id]:
             del self.waiting[trace.trace_id]
+        self.owner.scored(trace.trace_id)
 
-    @property
-    def _is_left(self) -> bool:
-        return self._beginning is not None or bool(self._closed)
-
-    def _begin_next(self, until: float) -> None:
+    def _begin_next(self, until: float) -> bool:
+        """Begin the evaluations of the next closed trace, as far as there is time; False if there is no such trace."""
         if self._beginning is None:
+            if not self._closed:
+                return False
             trace = self._closed.popleft()
             if self.ahead is not None and (scored := self.ahead.scored(trace, self.pipeline)) is not None:
-                self.pipeline.reader.failures.update(scored.failures)
-                self._note_failures()
-                self._begun(trace, scored.scoring, self._clock() - scored.took_s)
-                return
+                self.unscored.note_failures(scored.failures)
+                self._begun(scored.scoring, self._clock() - scored.took_s)
+                return True
             self._beginning = _Beginning(trace, self._clock(), self.pipeline.begin(trace))
         trace, began, steps = self._beginning
         try:
@@ -216,21 +198,17 @@ class ScoringQueue:
                 next(steps)
         except StopIteration as done:
             self._beginning = None
-            self._begun(trace, done.value, began)
+            self._begun(done.value, began)
         except BaseException as error:  # noqa: BLE001 - a fault in one trace must not cost another
             self._beginning = None
-            self._wait_no_more(trace)
-            self._faults.contain(error, _NOT_SCORED)
+            self._faults.contain(error, NOT_SCORED)
             self._tallies.evaluation_errors["", type(error).__name__] += 1
             if self._keep is not None:
                 self._keep.decide(trace, None)
-            self._owner.listener.scored(trace)
+            self._done(trace)
         finally:
-            self._note_failures()
-
-    def _note_failures(self) -> None:
-        if self.pipeline.reader.failures:
-            self.unscored.note_failures(self.pipeline.reader)
+            self.unscored.note_failures(self.pipeline.reader.failures)
+        return True
 
     def _begin_conversations(self) -> None:
         while self._conversations:
@@ -242,24 +220,21 @@ class ScoringQueue:
             next(steps)
         except StopIteration as done:
             self._conversations.popleft()
-            self._begin(_UnderWay(done.value, self._clock(), revision))
+            self._begun(done.value, self._clock(), revision)
         except BaseException as error:  # noqa: BLE001 - as above
             self._conversations.popleft()
             if self._talks is not None:
                 self._talks.failed(revision, error)
 
-    def _begun(self, trace: Trace, scoring: Scoring, began: float) -> None:
-        if scoring.is_paused:
+    def _begun(self, scoring: Scoring, began: float, revision: ConversationRevision | None = None) -> None:
+        trace = scoring.trace
+        if revision is None and scoring.is_paused:
             self._table.past.hold(trace.trace_id, trace.revision)
-            self._note_given_up()
             if self._table.past.is_paused(trace.trace_id):
-                self._owner.listener.paused(trace.trace_id)
-        self._begin(_UnderWay(scoring, began))
-
-    def _begin(self, under_way: _UnderWay) -> None:
-        self._under_way.append(under_way)
-        if not under_way.scoring.is_done:
-            under_way.scoring.when_answered(self._owner.listener.answered)
+                self.owner.paused(trace.trace_id)
+        self._under_way.append(_UnderWay(scoring, began, revision))
+        if not scoring.is_done:
+            scoring.when_answered(self.owner.answered)
 
     def _emit_next(self) -> tuple[Report, ...]:
         scoring, began, revision = self._under_way.popleft()
@@ -268,20 +243,19 @@ class ScoringQueue:
                 self._talks.emit(scoring, revision)
             return ()
         trace = scoring.trace
-        self._wait_no_more(trace)
         reports = tuple(with_verdicts(trace, scoring.unmasked(), self._tallies.revised))
         if trace.spans:
-            self._owner.measure(EVALUATION_DURATION, self._clock() - began)
-            self._owner.measure(TRACE_SPAN_COUNT, len(trace.spans))
+            self.owner.measure(EVALUATION_DURATION, self._clock() - began)
+            self.owner.measure(TRACE_SPAN_COUNT, len(trace.spans))
         decision = None if self._keep is None else self._keep.decide(trace, reports)
         reports = scoring.shown(reports if decision is None else [replace(each, keep=decision) for each in reports])
         for report in reports:
             self.unscored.note_recognised(report)
             self._emission.emit(report, trace.trace_id)
         if trace.root_received_at is not None and not trace.revision:
-            self._owner.measure(SCORE_LATENCY, self._clock() - trace.root_received_at)
+            self.owner.measure(SCORE_LATENCY, self._clock() - trace.root_received_at)
         # A closing that is repeated after a restart is a turn already, or was one of a conversation that is finished.
         if self._talks is not None and not self._emission.is_counted(trace):
             self.put_conversations(self._talks.joined(trace, reports, self.pipeline, self._clock()))
-        self._owner.listener.scored(trace)
+        self._done(trace)
         return reports

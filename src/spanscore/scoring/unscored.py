@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -42,15 +43,16 @@ class Unscored:
         while table.too_late:
             if reader.read(table.too_late.pop()) is not None:
                 self._too_late.note(None)
+            self.note_failures(reader.failures)
         self._evicted.tell_due()
         self._too_late.tell_due()
 
-    def note_failures(self, reader: DialectReader) -> None:
-        """Note the dialects that have failed since the last call."""
-        for (name, error), count in reader.failures.items():
+    def note_failures(self, failures: Counter[tuple[str, str]]) -> None:
+        """Note failures of dialects, by name and type of the error, and remove them from the counter."""
+        for (name, error), count in failures.items():
             self._tallies.dialect_errors[name, error] += count
             self._faults.tell_once(f"dialect {name!r} failed on a span: {error}; its traces are not scored")
-        reader.failures.clear()
+        failures.clear()
 
     def note_recognised(self, report: Report) -> None:
         """Note whether an agent is known in the trace of a report; revisions do not count."""

@@ -16,7 +16,7 @@ from spanscore.otlp.findings import MalformedRequest
 from spanscore.otlp.json_names import names_of
 from spanscore.otlp.json_shape import LOGS, SPANS
 from spanscore.otlp.signals import begins_with_logs
-from spanscore.receivers.intake.behind import Behind
+from spanscore.receivers.intake.behind import Take
 from spanscore.receivers.intake.door import what_is_wrong
 from spanscore.receivers.intake.intake import DecodedRequest, Intake, NoRoom
 from spanscore.receivers.intake.requests import Wrong
@@ -59,18 +59,17 @@ class KafkaPartitions:
 
     keeps_pauses: Final = False
 
-    def __init__(self, live: LiveEngine, intake: Callable[[Behind], Intake], encoding: Encoding) -> None:
+    def __init__(self, live: LiveEngine, intake: Callable[[Take], Intake], encoding: Encoding) -> None:
         self.wrong_keys: Final[Counter[str]] = Counter(dict.fromkeys(_WRONG_KEYS, 0))
         """The number of records whose key is not their trace id, by the problem."""
-        self._intake: Final = intake(Behind(take=self._take_spans))
+        self.intake: Final = intake(self._take_spans)
+        """Decodes the records."""
         self._live: Final = live
         self._engine: Final = live.engine
         self._encoding: Final = encoding
         self._partitions: Final[dict[int, _Partition]] = {}
         self._ledger: Final = live.ledger
-        self._reading = _Partition()
         self._taken: Final = asyncio.Event()
-        self._trace_ids: Collection[bytes] = frozenset()
         live.ledger.tell(self)
 
     async def take(self, records: Sequence[KafkaRecord]) -> TakenRecords:
@@ -146,15 +145,16 @@ class KafkaPartitions:
         """Take a record, and return the problem if it cannot be used at all; else None."""
         value = record.value or b""
         reason = Wrong.TOO_LARGE.value if len(value) > MAX_RECORD_SIZE else None if value else EMPTY
-        self._trace_ids = frozenset()
+        trace_ids: Collection[bytes] = frozenset()
         try:
             request = await self._decoded(value) if reason is None else None
             if self._partitions.get(record.partition) is not partition:  # it was handed over meanwhile
                 return None
-            self._reading = partition
             if request is not None:
+                trace_ids = {span.trace_id for span in request.decoded.taken[0]}
+                self._remember(trace_ids, partition.before)
                 self._taken.set()
-                self._intake.accept(request)
+                self.intake.accept(request)
                 await self._taken.wait()
         except NoRoom:
             raise
@@ -165,11 +165,11 @@ class KafkaPartitions:
             reason = FAULT
         if self._partitions.get(record.partition) is not partition:
             return None
-        self._check_key(record)
-        needed = {trace_id for trace_id in self._trace_ids if self._ledger.is_needed(trace_id)}
+        self._check_key(record, trace_ids)
+        needed = {trace_id for trace_id in trace_ids if self._ledger.is_needed(trace_id)}
         partition.held.read(record.offset, needed)
         if reason is None:
-            for trace_id in self._trace_ids:
+            for trace_id in trace_ids:
                 if trace_id not in needed:
                     partition.scored.add(trace_id)
         return reason
@@ -180,15 +180,16 @@ class KafkaPartitions:
             are_logs = _names(LOGS, value) and not _names(SPANS, value)
         else:
             are_logs = begins_with_logs(value)
-        return await (self._intake.decode_logs if are_logs else self._intake.decode)(value, self._encoding)
+        return await self.intake.decode(value, self._encoding, "logs" if are_logs else None)
 
-    def _take_spans(self, spans: Sequence[Span], sizes: Sequence[int]) -> None:
-        self._trace_ids = {span.trace_id for span in spans}
-        before = self._reading.before
-        for trace_id in self._trace_ids:  # spans of a trace that an earlier owner has scored are late
+    def _remember(self, trace_ids: Collection[bytes], before: ScoredTraces) -> None:
+        """Remember the traces that an earlier owner has scored: their spans are late."""
+        for trace_id in trace_ids:
             if trace_id in before and not self._ledger.is_needed(trace_id):
                 before.forget(trace_id)
                 self._engine.table.remember(trace_id)
+
+    def _take_spans(self, spans: Sequence[Span], sizes: Sequence[int]) -> None:
         if self._live.rests:  # it would not take the rest of a large record
             self._live.take_whole(spans, sizes)
         else:
@@ -199,11 +200,9 @@ class KafkaPartitions:
         if is_last:
             self._taken.set()
 
-    def _check_key(self, record: KafkaRecord) -> None:
-        if not self._trace_ids:
-            return
+    def _check_key(self, record: KafkaRecord, trace_ids: Collection[bytes]) -> None:
         key = (record.key or b"").lower()
-        if all(hexlify(reported_trace_id(trace_id)) == key for trace_id in self._trace_ids):
+        if all(hexlify(reported_trace_id(trace_id)) == key for trace_id in trace_ids):
             return
         wrong = FOREIGN_KEY if key else NO_KEY
         self.wrong_keys[wrong] += 1

@@ -17,10 +17,10 @@ from spanscore.storage.storage import Storage
 
 def show_requests(telemetry: OwnTelemetry, requests: RequestCounts) -> None:
     """Show how many requests were accepted and refused."""
-    telemetry.observe(own.REQUESTS_ACCEPTED, lambda: {(): requests.accepted})
-    telemetry.observe(own.REQUESTS_EMPTY, lambda: {(): requests.empty})
-    telemetry.observe(own.REQUESTS_DECODED, lambda: _each(requests.decoded))
-    telemetry.observe(own.REQUESTS_REFUSED, lambda: _each(requests.refused))
+    telemetry.observe(own.REQUESTS_ACCEPTED, lambda: requests.accepted)
+    telemetry.observe(own.REQUESTS_EMPTY, lambda: requests.empty)
+    telemetry.observe(own.REQUESTS_DECODED, lambda: requests.decoded)
+    telemetry.observe(own.REQUESTS_REFUSED, lambda: requests.refused)
 
 
 def show_storage(telemetry: OwnTelemetry, storage: Callable[[], Storage | None]) -> None:
@@ -29,43 +29,43 @@ def show_storage(telemetry: OwnTelemetry, storage: Callable[[], Storage | None])
     def show(read: Callable[[Storage], Numbers]) -> Callable[[], Numbers]:
         return lambda: {} if (found := storage()) is None else read(found)
 
-    telemetry.observe(own.STORAGE_SIZE, show(lambda found: {(): found.size}))
-    telemetry.observe(own.STORAGE_CAPACITY, show(lambda found: {(): found.capacity}))
-    telemetry.observe(own.STORAGE_LOST, show(lambda found: {(): found.lost}))
-    telemetry.observe(own.STORAGE_SYNC_FAILURES, show(lambda found: {(): found.sync_failures}))
-    telemetry.observe(own.PAUSES_GIVEN_UP, show(lambda found: {("storage",): found.pauses_given_up}))
-    telemetry.observe(own.STORAGE_REFUSED, show(lambda found: _each(found.refused)))
+    telemetry.observe(own.STORAGE_SIZE, show(lambda found: found.size))
+    telemetry.observe(own.STORAGE_CAPACITY, show(lambda found: found.capacity))
+    telemetry.observe(own.STORAGE_LOST, show(lambda found: found.lost))
+    telemetry.observe(own.STORAGE_SYNC_FAILURES, show(lambda found: found.sync_failures))
+    telemetry.observe(own.PAUSES_GIVEN_UP, show(lambda found: {"storage": found.pauses_given_up}))
+    telemetry.observe(own.STORAGE_REFUSED, show(lambda found: found.refused))
 
 
 def show_kafka(telemetry: OwnTelemetry, counts: KafkaCounts, wrong_keys: Mapping[str, int]) -> None:
     """Register the metrics of Kafka's records and partitions."""
-    telemetry.observe(own.KAFKA_RECORDS, lambda: {(): counts.records})
-    telemetry.observe(own.KAFKA_POISON, lambda: _each(counts.poison))
-    telemetry.observe(own.KAFKA_NOT_PUT_ASIDE, lambda: _each(counts.not_put_aside))
-    telemetry.observe(own.KAFKA_MISROUTED, lambda: _each(wrong_keys))
-    telemetry.observe(own.KAFKA_PARTITIONS, lambda: {(): counts.partitions})
-    telemetry.observe(own.KAFKA_LAG, lambda: {(): counts.lag})
-    telemetry.observe(own.KAFKA_UNCOMMITTED, lambda: {(): counts.uncommitted})
-    telemetry.observe(own.KAFKA_REMOVED, lambda: {(): counts.removed})
-    telemetry.observe(own.KAFKA_COMMIT_FAILURES, lambda: _each(counts.commit_failures))
+    telemetry.observe(own.KAFKA_RECORDS, lambda: counts.records)
+    telemetry.observe(own.KAFKA_POISON, lambda: counts.poison)
+    telemetry.observe(own.KAFKA_NOT_PUT_ASIDE, lambda: counts.not_put_aside)
+    telemetry.observe(own.KAFKA_MISROUTED, lambda: wrong_keys)
+    telemetry.observe(own.KAFKA_PARTITIONS, lambda: counts.partitions)
+    telemetry.observe(own.KAFKA_LAG, lambda: counts.lag)
+    telemetry.observe(own.KAFKA_UNCOMMITTED, lambda: counts.uncommitted)
+    telemetry.observe(own.KAFKA_REMOVED, lambda: counts.removed)
+    telemetry.observe(own.KAFKA_COMMIT_FAILURES, lambda: counts.commit_failures)
 
 
 def show_keep(telemetry: OwnTelemetry, counts: KeepCounts) -> None:
     """Register the metrics of traces and spans that are kept or dropped."""
-    telemetry.observe(own.KEEP_TRACES, lambda: dict(counts.traces))
-    telemetry.observe(own.KEEP_SPANS, lambda: _each(counts.spans))
-    telemetry.observe(own.KEEP_BYTES, lambda: _each(counts.bytes))
-    telemetry.observe(own.KEEP_UNDECIDED, lambda: _each(counts.undecided))
-    telemetry.observe(own.KEEP_LATE, lambda: _each(counts.late))
-    telemetry.observe(own.KEEP_INCONSISTENT, lambda: {(): counts.inconsistent})
-    telemetry.observe(own.KEEP_HELD, lambda: {(): counts.held_bytes})
+    telemetry.observe(own.KEEP_TRACES, lambda: counts.traces)
+    telemetry.observe(own.KEEP_SPANS, lambda: counts.spans)
+    telemetry.observe(own.KEEP_BYTES, lambda: counts.bytes)
+    telemetry.observe(own.KEEP_UNDECIDED, lambda: counts.undecided)
+    telemetry.observe(own.KEEP_LATE, lambda: counts.late)
+    telemetry.observe(own.KEEP_INCONSISTENT, lambda: counts.inconsistent)
+    telemetry.observe(own.KEEP_HELD, lambda: counts.held_bytes)
 
 
 def show_pages(telemetry: OwnTelemetry, readers: PageReaders, recent: RecentRuns | None) -> None:
     """Register the metrics of page readers that were cut off, and of runs that the page skipped."""
-    telemetry.observe(own.PAGE_CLIENTS_DROPPED, lambda: {(): readers.dropped})
+    telemetry.observe(own.PAGE_CLIENTS_DROPPED, lambda: readers.dropped)
     if recent is not None:
-        telemetry.observe(own.PAGE_RUNS_SKIPPED, lambda: {(): recent.skipped})
+        telemetry.observe(own.PAGE_RUNS_SKIPPED, lambda: recent.skipped)
 
 
 def show_monitors(telemetry: OwnTelemetry, monitors: LiveMonitors | None) -> None:
@@ -81,8 +81,3 @@ def show_monitors(telemetry: OwnTelemetry, monitors: LiveMonitors | None) -> Non
     telemetry.observe(own.MONITOR_OBJECTIVE, monitors.objectives)
     telemetry.observe(own.MONITOR_ALARM, lambda: {names: int(state.is_alarm) for names, state in monitors.states()})
     telemetry.observe(own.MONITOR_ALARMS, lambda: {names: state.alarms for names, state in monitors.states()})
-
-
-def _each(counts: Mapping[str, int]) -> Numbers:
-    # Copied first, at once: the owner may add a reason meanwhile.
-    return {(reason,): number for reason, number in dict(counts).items()}

@@ -16,13 +16,12 @@ from spanscore.config import parts as wiring
 from spanscore.contracts.immediate import Immediate
 from spanscore.model import Report, Span, ToolCall
 from spanscore.receivers.intake.admission import Admission
-from spanscore.receivers.intake.behind import Behind, OtherSignal
+from spanscore.receivers.intake.behind import OtherSignal
 from spanscore.receivers.intake.intake import Intake, NoRoom
 from spanscore.receivers.intake.requests import Busy
 from spanscore.recordings.writer import RecordingWriter
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.live_engine import LiveEngine
-from spanscore.scoring.owner import Owner
 from spanscore.service.exposure import GRPC, HTTP
 from spanscore.service.listeners import Front, Listeners
 
@@ -74,12 +73,11 @@ class Recorder:
         self.seen: Final = RunCounter()
         pipeline = wiring.pipeline(replace(config, evaluators=()))
         table = TraceTable(config.traces, wiring.root_condition(config, pipeline.reader))
-        self._live = LiveEngine(
-            lambda listener: Engine(table, pipeline, {"seen": self.seen}, time.monotonic, Owner(listener=listener))
-        )
+        self._live = LiveEngine(Engine(table, pipeline, {"seen": self.seen}, time.monotonic))
         self._file = _File(writer)
         intake = Intake(
-            Behind(take=self._live.take, has_room=self._live.has_room),
+            self._live.take,
+            has_room=self._live.has_room,
             wanted=wiring.wanted(config),
             spans_onward=self._file,
             others_onward=self._file,

@@ -20,7 +20,6 @@ from spanscore.emitters.sending.in_time import in_time
 from spanscore.metrics.telemetry import OwnTelemetry
 from spanscore.otlp.encoding import Encoding
 from spanscore.receivers.intake.admission import Admission
-from spanscore.receivers.intake.behind import Behind
 from spanscore.receivers.intake.intake import Intake, IntakeCounts
 from spanscore.receivers.intake.requests import Busy
 from spanscore.receivers.kafka import Kafka
@@ -106,12 +105,12 @@ class Service:
             onward.keep_by(keeper)
             show_keep(telemetry, keeper.counts)
         self._live = LiveEngine(
-            lambda listener: Engine(
+            Engine(
                 table,
                 pipeline,
                 sending,
                 time.monotonic,
-                Owner(listener=listener, measure=telemetry.measure),
+                Owner(measure=telemetry.measure),
                 conversations=wiring.conversations(config, pipeline),
                 keep=None if keeper is None else onward,
             )
@@ -128,23 +127,20 @@ class Service:
         self._is_kept: Final = self._durability is not None or config.of(KafkaReceiver) is not None
         downstream = self._downstream = Downstream(sending, onward, telemetry, is_kept=self._is_kept)
         counted = IntakeCounts(refused=self.engine.tallies.refused, unread=self.engine.tallies.unread)
-        self._intakes: list[Intake] = []
-
-        def new_intake(behind: Behind) -> Intake:
-            made = Intake(
-                behind if behind.has_room is not None else replace(behind, has_room=downstream.has_room),
-                counted,
-                wanted=wiring.wanted(config, pipeline.reader),
-                spans_onward=onward if config.sends_spans else None,
-                others_onward=onward,
-            )
-            self._intakes.append(made)
-            return made
-
-        self._intake = new_intake(Behind(take=self._live.take, has_room=self._live.has_room, keep=self._durability))
+        new_intake = partial(
+            Intake,
+            counted=counted,
+            wanted=wiring.wanted(config, pipeline.reader),
+            spans_onward=onward if config.sends_spans else None,
+            others_onward=onward,
+        )
+        self._intake = new_intake(self._live.take, has_room=self._live.has_room, keep=self._durability)
+        self._intakes = [self._intake]
         self._kafka: Kafka | None = None
         if (kafka := config.of(KafkaReceiver)) is not None:
-            partitions = KafkaPartitions(self._live, new_intake, _ENCODINGS[kafka.encoding])
+            of_topic = partial(new_intake, has_room=downstream.has_room)
+            partitions = KafkaPartitions(self._live, of_topic, _ENCODINGS[kafka.encoding])
+            self._intakes.append(partitions.intake)
             self._kafka = Kafka(kafka, partitions)
             show_kafka(telemetry, self._kafka.counts, partitions.wrong_keys)
         show_requests(telemetry, self._admission.requests)

@@ -24,6 +24,7 @@ _FILE_MODE: Final = 0o600
 _OPEN: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_WAIT: Final = getattr(os, "O_NONBLOCK", 0)
 _IS_DIRECTORY: Final = getattr(os, "O_DIRECTORY", 0)
+_write: Final[Callable[..., int]] = getattr(os, "writev", os.write)
 _our_user: Final[Callable[[], int]] = getattr(os, "geteuid", int)
 _LINK: Final = "it is a symbolic link; name the directory itself"
 _LOCK_LINK: Final = f"the '{_LOCK}' in it is a link, or no file: remove it"
@@ -129,7 +130,7 @@ class Directory:
 
     def append(self, file: int, parts: Sequence[bytes]) -> None:
         """Write all of it at the end, of a file that still has a name."""
-        left = sum(map(len, parts)) - _written(file, parts)
+        left = sum(map(len, parts)) - _write(file, parts)
         while left:  # the disk is full, or the request is larger than one call writes: another call shows which
             rest = b"".join(parts)[-left:]
             left -= os.write(file, rest)
@@ -270,10 +271,6 @@ class Directory:
 
     def _unusable(self, why: str) -> StorageError:
         return StorageError(f"storage.directory: cannot use '{self._path}': {why}")
-
-
-def _written(file: int, parts: Sequence[bytes]) -> int:
-    return os.writev(file, parts) if hasattr(os, "writev") else os.write(file, b"".join(parts))
 
 
 def _holder(lock: int) -> str:

@@ -81,16 +81,14 @@ def test_who_waits_gets_in_when_another_is_done() -> None:
     """With one place the second request begins when the first has ended."""
 
     async def scenario() -> list[str]:
-        admission = Admission(max_requests=1, wait_s=10)
+        admission = Admission(max_requests=1)
         told: list[str] = []
 
         async def second() -> None:
-            async with admission.request() as held:
-                await held.turn()
+            async with admission.turns.turn():
                 told.append("second")
 
-        async with admission.request() as held:
-            await held.turn()
+        async with admission.turns.turn():
             waiting = asyncio.create_task(second())
             await asyncio.sleep(0)
             told.append("first")
@@ -124,7 +122,7 @@ def test_those_who_wait_for_memory_have_their_turn() -> None:
         ends = [asyncio.Event() for _ in range(4)]
 
         async def read(number: int) -> None:
-            async with admission.request() as held, held.reading(SharedTimeLimit(60), 10):
+            async with admission.request(), admission.unsized.set_aside(10, SharedTimeLimit(60)):
                 told.append(number)
                 await ends[number].wait()
 
@@ -132,7 +130,7 @@ def test_those_who_wait_for_memory_have_their_turn() -> None:
         for end in ends:
             for _ in range(10):
                 await asyncio.sleep(0)
-            told.append(-len(admission.set_aside.arriving))
+            told.append(-len(admission.unsized.arriving))
             end.set()
         await asyncio.gather(*reading)
         return told
@@ -144,21 +142,20 @@ def test_who_waited_too_long_is_sent_away_even_when_there_is_room_again() -> Non
     """A loop that was busy finds both at once, and the sender may have given up: nobody would hear the answer."""
 
     async def scenario() -> None:
-        admission = Admission(max_requests=1, wait_s=0.01)
+        admission = Admission(max_requests=1)
 
         async def second() -> None:
-            async with admission.request() as held:
-                with pytest.raises(Unavailable, match="too many requests at once"):
-                    await held.turn()
+            with pytest.raises(TimeoutError):
+                async with admission.turns.turn(wait_s=0.01):
+                    pass
 
-        async with admission.request() as held:
-            await held.turn()
+        async with admission.turns.turn():
             waiting = asyncio.create_task(second())
             await asyncio.sleep(0)
             time.sleep(0.05)  # noqa: ASYNC251 - the loop has no time
         await waiting
-        async with admission.request() as held:
-            await held.turn()
+        async with admission.turns.turn(wait_s=0.01):
+            pass
 
     asyncio.run(scenario())
 
@@ -167,7 +164,7 @@ def test_reading_needs_no_turn() -> None:
     """However many are sending, who is there has its turn."""
 
     async def scenario() -> None:
-        admission = Admission(max_requests=1, wait_s=60)
+        admission = Admission(max_requests=1)
         end = asyncio.Event()
 
         async def read() -> None:
@@ -177,9 +174,8 @@ def test_reading_needs_no_turn() -> None:
 
         reading = [asyncio.create_task(read()) for _ in range(200)]
         await asyncio.sleep(0)
-        async with admission.request() as held:
-            await held.turn()
-        end.set()
+        async with admission.request(), admission.turns.turn(wait_s=0.01):
+            end.set()
         await asyncio.gather(*reading)
 
     asyncio.run(scenario())
@@ -289,13 +285,13 @@ def test_the_more_wait_the_sooner_a_slow_one_goes() -> None:
 
         async def read() -> None:
             with suppress(Unavailable):
-                async with admission.request() as held, held.reading(SharedTimeLimit(60), 10):
+                async with admission.request(), admission.unsized.set_aside(10, SharedTimeLimit(60)):
                     await asyncio.Event().wait()
 
         reading = [asyncio.create_task(read()) for _ in range(200)]
         await asyncio.sleep(0)
         began = loop.time()
-        async with admission.request() as held, held.reading(SharedTimeLimit(60), 10):
+        async with admission.request(), admission.unsized.set_aside(10, SharedTimeLimit(60)):
             waited_s = loop.time() - began
         for task in reading:
             task.cancel()
@@ -312,11 +308,11 @@ def test_one_is_always_read() -> None:
     async def scenario() -> None:
         admission = Admission(max_bytes=10, wait_s=0.01)
         async with admission.request() as held:
-            async with held.reading(SharedTimeLimit(60), 100):
-                assert 1 == len(admission.set_aside.arriving)
-                async with admission.request() as other:
+            async with admission.unsized.set_aside(100, SharedTimeLimit(60)):
+                assert 1 == len(admission.unsized.arriving)
+                async with admission.request():
                     with pytest.raises(Unavailable, match="too many requests at once"):
-                        async with other.reading(SharedTimeLimit(60), 200):
+                        async with admission.unsized.set_aside(200, SharedTimeLimit(60)):
                             pass
             await held.add(10)
         assert {"no_memory": 1} == admission.requests.refused

@@ -27,7 +27,7 @@ from spanscore.otlp.protobuf_check import checking
 from spanscore.otlp.slices import at_once
 from spanscore.receivers.intake import intake as module
 from spanscore.receivers.intake.admission import Admission, Unavailable
-from spanscore.receivers.intake.behind import Behind, OtherSignal
+from spanscore.receivers.intake.behind import OtherSignal
 from spanscore.receivers.intake.door import Door
 from spanscore.receivers.intake.intake import Intake, NoRoom
 
@@ -47,7 +47,7 @@ def core() -> Core:
 def test_nothing_is_written_anew_where_there_is_no_room(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     """A request that cannot be sent on is refused before the work of preparing it."""
     monkeypatch.setattr(module, "_forwarding", refuse)
-    intake = Intake(Behind(take=refuse), spans_onward=core)
+    intake = Intake(refuse, spans_onward=core)
 
     with pytest.raises(NoRoom):
         asyncio.run(intake.decode(to_json(request_of(simple_span(1))), Encoding.JSON))
@@ -56,10 +56,10 @@ def test_nothing_is_written_anew_where_there_is_no_room(core: Core, monkeypatch:
 def test_metrics_are_not_looked_at_where_there_is_no_room(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     """As little as spans are."""
     monkeypatch.setattr(module, "checking", refuse)
-    intake = Intake(Behind(take=refuse), others_onward=core)
+    intake = Intake(refuse, others_onward=core)
 
     with pytest.raises(NoRoom):
-        asyncio.run(intake.metrics(METRICS, Encoding.PROTOBUF))
+        asyncio.run(intake.decode(METRICS, Encoding.PROTOBUF, "metrics"))
 
 
 def test_what_is_not_let_in_is_neither_decoded_nor_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +70,7 @@ def test_what_is_not_let_in_is_neither_decoded_nor_kept(monkeypatch: pytest.Monk
         asked.append(spans)
         return spans <= 1
 
-    intake = Intake(Behind(take=refuse, has_room=has_room))
+    intake = Intake(refuse, has_room=has_room)
     small, large = (request_of(*[simple_span(1)] * count).SerializeToString() for count in (3, 1_000))
     request = asyncio.run(intake.decode(small, Encoding.PROTOBUF))
     monkeypatch.setattr(module, "in_slices", refuse)
@@ -96,7 +96,7 @@ def test_a_replay_waits_for_room_for_all_roots() -> None:
             return has_room
 
     forward = WhenFull(client, settings)
-    intake = Intake(Behind(take=refuse), spans_onward=forward)
+    intake = Intake(refuse, spans_onward=forward)
     try:
         for first, count in ((1, 40), (101, 90)):
             body = request_of(*map(simple_span, range(first, first + count))).SerializeToString()
@@ -113,7 +113,7 @@ def test_roots_are_counted_before_a_request_is_prepared(monkeypatch: pytest.Monk
     client = InMemory()
     client.hold()
     forward = Forward(client, ForwardSettings(queue=QueueLimits(capacity=100, linger_s=0)))
-    intake = Intake(Behind(take=refuse), spans_onward=forward)
+    intake = Intake(refuse, spans_onward=forward)
     forward.take(request_of(simple_span(1, 2, parent_span_id=b"12345678")).SerializeToString())
     body = request_of(*map(simple_span, range(1, 101))).SerializeToString()
     try:
@@ -131,14 +131,10 @@ def test_what_takes_too_long_is_refused_with_a_delay(signal: OtherSignal | None)
     items = {"Logs": "logRecords", "Metrics": "metrics"}.get(name, "spans")
     body = f'{{"resource{name}": [{{"scope{name}": [{{"{items}": [{", ".join(["{}"] * 50_000)}]}}]}}]}}'.encode()
     admission = Admission()
-    door = Door("door", Intake(Behind(take=refuse), others_onward=Core()), admission, take_s=0)
-
-    async def hand_in() -> None:
-        async with admission.request() as held:
-            await door.hand_in(held, signal, body, Encoding.JSON)
+    door = Door("door", Intake(refuse, others_onward=Core()), admission, take_s=0)
 
     with pytest.raises(Unavailable, match="too many requests at once"):
-        asyncio.run(hand_in())
+        asyncio.run(door.hand_in(signal, body, Encoding.JSON))
     assert 0 == admission.requests.accepted
 
 

@@ -21,7 +21,7 @@ def test_each_piece_of_work_has_the_whole_time(works: list[tuple[int, int]]) -> 
         loop = asyncio.get_running_loop()
         await asyncio.sleep(begins)
         began = loop.time()
-        with suppress(TimeoutError), LimitedWork(limit):
+        with suppress(TimeoutError), limit.work():
             await asyncio.sleep(takes)
         return loop.time() - began
 
@@ -38,19 +38,20 @@ def test_cancelled_work_is_cancelled() -> None:
     """A task that others cancel, before its time is over or in the same moment, does not report a time-out."""
 
     async def work(limit: SharedTimeLimit) -> None:
-        with LimitedWork(limit):
+        with limit.work():
             await asyncio.Event().wait()
 
     async def scenario() -> list[bool]:
-        limited = LimitedWork(SharedTimeLimit(None))
+        limited: list[LimitedWork] = []
 
         async def cut_off() -> None:
-            with limited:
+            with SharedTimeLimit(None).work() as work:
+                limited.append(work)
                 await asyncio.Event().wait()
 
         tasks = [asyncio.create_task(work(SharedTimeLimit(60))), asyncio.create_task(cut_off())]
         await asyncio.sleep(0)
-        limited.cut_off()
+        limited[0].cut_off()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

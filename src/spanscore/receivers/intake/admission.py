@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
-from typing import Final, NamedTuple, Self
+from typing import Final
 
 from spanscore.errors import TryAgainError
 from spanscore.receivers.intake.arriving import ArrivingBody, BodyMemory
-from spanscore.receivers.intake.limited_work import NO_LIMIT, SharedTimeLimit
 from spanscore.receivers.intake.requests import Busy, RefusalLog, RequestCounts
 
 _MAX_REQUESTS: Final = 64
@@ -34,68 +34,6 @@ class Unavailable(TryAgainError):  # noqa: N818 - what the sender is told, and n
         self.why = why
 
 
-class Reservation:
-    """The memory and the turn of one request. Leaving the context releases both."""
-
-    __slots__ = ("_admission", "_body", "_has_turn")
-
-    def __init__(self, admission: Admission) -> None:
-        self._admission = admission
-        self._body = ArrivingBody(admission.memory)
-        self._has_turn = False
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
-        self._admission.memory.give_back(self._body)
-        if self._has_turn:
-            self._admission.turns.give_back()
-        if isinstance(error, MemoryError):
-            raise self._admission.refusal(Busy.MEMORY) from error
-
-    async def add(self, size: int) -> None:
-        """Reserve more memory, for which other requests may be cancelled: see `BodyMemory`.
-
-        Raises:
-            Unavailable: there is none.
-        """
-        await self._admission.memory.reserve(self._body, size)
-
-    def reading(self, limit: SharedTimeLimit = NO_LIMIT, sets_aside: int = 0) -> ArrivingBody:
-        """Return the context in which the request's body arrives, for which it needs no turn.
-
-        Of bodies that set memory aside as many arrive at once as fit into half of all memory.
-        """
-        if sets_aside:
-            return ArrivingBody(self._admission.set_aside, limit, sets_aside)
-        self._body.limit = limit
-        return self._body
-
-    async def turn(self) -> None:
-        """Wait for the request's turn, now that all of it is there.
-
-        Raises:
-            Unavailable: too many others have theirs, or wait.
-        """
-        turns = self._admission.turns
-        if not turns.take_free():
-            await self._wait_for_turn(turns)
-        self._has_turn = True
-
-    async def _wait_for_turn(self, turns: SmallestFirst) -> None:
-        now = asyncio.get_running_loop().time
-        until = now() + self._admission.wait_s
-        try:
-            async with asyncio.timeout_at(until):
-                await turns.wait(0)
-        except TimeoutError:
-            raise self._admission.refusal(Busy.REQUESTS) from None
-        if now() > until:  # woken so late by a busy loop, its sender may have given up
-            turns.give_back()
-            raise self._admission.refusal(Busy.REQUESTS)
-
-
 class SmallestFirst:
     """A limit on the requests that are worked on at once: the smallest waiting request is next.
 
@@ -108,29 +46,38 @@ class SmallestFirst:
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._numbers: Final = count()
 
-    def turn(self, size: int) -> _DecodingTurn:
-        """Return the context in which a request of that size has a turn."""
-        return _DecodingTurn(self, size)
+    @asynccontextmanager
+    async def turn(self, size: int = 0, wait_s: float | None = None) -> AsyncIterator[None]:
+        """Have a turn in this context, as a request of that size; requests of one size in their order.
 
-    def take_free(self) -> bool:
-        """Take a turn, if one is free, until `give_back`."""
-        if not self._free:
-            return False
-        self._free -= 1
-        return True
+        Raises:
+            TimeoutError: it has waited for longer than `wait_s` seconds.
+        """
+        if self._free:
+            self._free -= 1
+        else:
+            await self._wait(size, wait_s)
+        try:
+            yield
+        finally:
+            self._give_back()
 
-    async def wait(self, size: int) -> None:
-        """Wait for a turn that another request gives back; requests of one size in their order."""
-        turn = asyncio.get_running_loop().create_future()
+    async def _wait(self, size: int, wait_s: float | None) -> None:
+        loop = asyncio.get_running_loop()
+        began, turn = loop.time(), loop.create_future()
         heappush(self._waiting, (size, next(self._numbers), turn))
         try:
-            await turn
-        except asyncio.CancelledError:
+            async with asyncio.timeout(wait_s):
+                await turn
+        except (asyncio.CancelledError, TimeoutError):
             if not turn.cancelled():  # it was given the turn, and does not need it any more
-                self.give_back()
+                self._give_back()
             raise
+        if wait_s is not None and loop.time() - began > wait_s:  # by a busy loop: its sender may have given up
+            self._give_back()
+            raise TimeoutError
 
-    def give_back(self) -> None:
+    def _give_back(self) -> None:
         """Give a turn to the next waiting request, if there is one."""
         while self._waiting:
             *_, turn = heappop(self._waiting)
@@ -138,18 +85,6 @@ class SmallestFirst:
                 turn.set_result(None)
                 return
         self._free += 1
-
-
-class _DecodingTurn(NamedTuple):
-    turns: SmallestFirst
-    size: int
-
-    async def __aenter__(self) -> None:
-        if not self.turns.take_free():
-            await self.turns.wait(self.size)
-
-    async def __aexit__(self, *_: object) -> None:
-        self.turns.give_back()
 
 
 class RetryDelay:
@@ -207,7 +142,7 @@ class Admission:
         self.turns: Final = SmallestFirst(max_requests)
         refusal = partial(self.refusal, Busy.MEMORY)
         self.memory: Final = BodyMemory(max_bytes, wait_s, refusal)
-        self.set_aside: Final = BodyMemory(max_bytes // 2, wait_s, refusal)
+        self.unsized: Final = BodyMemory(max_bytes // 2, wait_s, refusal)
         """Memory for arriving bodies without a known size."""
         self.wait_s: Final = wait_s
         self._delay = delay or RetryDelay()
@@ -218,8 +153,9 @@ class Admission:
         """Send everybody away from now on, except the requests that were let in before."""
         self.closed = True
 
-    def request(self) -> Reservation:
-        """Let a request in, for as long as it is the context.
+    @asynccontextmanager
+    async def request(self) -> AsyncIterator[ArrivingBody]:
+        """Let a request in, for as long as it is the context; its body has memory until then.
 
         Raises:
             Unavailable: not now.
@@ -227,7 +163,13 @@ class Admission:
         trouble = Busy.SHUTTING_DOWN if self.closed else self._trouble and self._trouble()
         if trouble is not None:
             raise self.refusal(trouble)
-        return Reservation(self)
+        body = ArrivingBody(self.memory)
+        try:
+            yield body
+        except MemoryError as error:
+            raise self.refusal(Busy.MEMORY) from error
+        finally:
+            self.memory.free_bytes += body.size
 
     def refusal(self, why: Busy, told: str | None = None, *, has_begun: bool = False) -> Unavailable:
         """Count a refused request, and return the error for its sender.

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Final
 
 from spanscore.errors import TryAgainError
@@ -37,71 +36,35 @@ class BodyMemory:
         self.free_bytes = max_bytes
         self.arriving: Final[list[ArrivingBody]] = []
         self.refusal: Final = refusal
+        self.left: Final = asyncio.Event()
+        """Set when a body arrives no more."""
         self._wait_s: Final = wait_s
-        self._left: Final = asyncio.Event()
         self._first_in_line: Final = asyncio.Lock()
         self._patiences_s: Final[deque[float]] = deque()
         """For each waiting body: the seconds that the bodies before it may take, so that it has its turn in time."""
 
-    async def reserve(self, body: ArrivingBody, size: int) -> None:
-        """Give a body more memory, if need be that of others when they have given it back.
+    @asynccontextmanager
+    async def set_aside(self, size: int, limit: SharedTimeLimit) -> AsyncIterator[None]:
+        """Read a body of unknown size in this context: it has that much memory.
+
+        It waits until there is some, or nothing else arrives: one may be of any size.
 
         Raises:
-            TryAgainError: there is none.
+            TryAgainError: it waited too long, too many wait, or it was cancelled.
+            TimeoutError: it took longer than the limit to arrive.
         """
-        while size > self.free_bytes:
-            if not self._cancel_heavier(body, size, _PATIENCE_S):
-                raise self.refusal(has_begun=bool(body.size))
-            self._left.clear()
-            await self._left.wait()
-        self.free_bytes -= size
-        body.size += size
-
-    def give_back(self, body: ArrivingBody) -> None:
-        """Take the memory of a body back."""
-        self.free_bytes += body.size
-        body.size = 0
-
-    async def set_aside(self, body: ArrivingBody, size: int) -> None:
-        """Give a body memory as soon as there is some, or nothing else arrives: one may be of any size.
-
-        Raises:
-            TryAgainError: it waited too long, or too many wait.
-        """
-        if self._patiences_s or self._is_short(size):
+        body = ArrivingBody(self)
+        if self._patiences_s or (size > self.free_bytes and self.arriving):
             await self._wait_in_line(body, size)
         self.free_bytes -= size
         body.size = size
-
-    def left(self, body: ArrivingBody) -> None:
-        """Learn that a body arrives no more."""
-        self.arriving.remove(body)
-        self._left.set()
-
-    def _is_short(self, size: int) -> bool:
-        return size > self.free_bytes and bool(self.arriving)
-
-    async def _wait_in_line(self, body: ArrivingBody, size: int) -> None:
-        if len(self._patiences_s) == _MAX_WAITING:
-            raise self.refusal()
-        # So that all waiting bodies have their turn in half of their longest wait.
-        own_s = self._wait_s / 2 * len(self.arriving) / (len(self._patiences_s) + 1)
-        self._patiences_s.append(own_s)
         try:
-            async with asyncio.timeout(self._wait_s), self._first_in_line:
-                while self._is_short(size):
-                    patience_s = max(_LEAST_PATIENCE_S, min(_PATIENCE_S, *self._patiences_s))
-                    self._cancel_heavier(body, size, patience_s)
-                    self._left.clear()
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout(patience_s):
-                            await self._left.wait()
-        except TimeoutError:
-            raise self.refusal() from None
+            async with body.reading(limit):
+                yield
         finally:
-            self._patiences_s.remove(own_s)
+            self.free_bytes += size
 
-    def _cancel_heavier(self, asker: ArrivingBody, size: int, patience_s: float) -> bool:
+    def cancel_heavier(self, asker: ArrivingBody, size: int, patience_s: float = _PATIENCE_S) -> bool:
         """Cancel enough bodies to free the memory that another one needs. If they have less, cancel none, return False.
 
         Only bodies that are heavier than the asking one will be are cancelled, the heaviest first.
@@ -123,27 +86,74 @@ class BodyMemory:
             body.cancel()
         return True
 
+    async def _wait_in_line(self, body: ArrivingBody, size: int) -> None:
+        if len(self._patiences_s) == _MAX_WAITING:
+            raise self.refusal()
+        # So that all waiting bodies have their turn in half of their longest wait.
+        own_s = self._wait_s / 2 * len(self.arriving) / (len(self._patiences_s) + 1)
+        self._patiences_s.append(own_s)
+        try:
+            async with asyncio.timeout(self._wait_s), self._first_in_line:
+                while size > self.free_bytes and self.arriving:
+                    patience_s = max(_LEAST_PATIENCE_S, min(_PATIENCE_S, *self._patiences_s))
+                    self.cancel_heavier(body, size, patience_s)
+                    self.left.clear()
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(patience_s):
+                            await self.left.wait()
+        except TimeoutError:
+            raise self.refusal() from None
+        finally:
+            self._patiences_s.remove(own_s)
+
 
 @dataclass(slots=True, eq=False)
 class ArrivingBody:
-    """The body of a request, and its memory. While it is the context, the body arrives, and may be cancelled.
-
-    Raises:
-        TryAgainError: it gets no memory, or is cancelled.
-        TimeoutError: it took too long.
-    """
+    """The body of a request, and its memory."""
 
     memory: BodyMemory
-    limit: SharedTimeLimit = NO_LIMIT
-    """The longest time to arrive, unless the server enforces it."""
-    sets_aside: int = 0
-    """Bytes of memory that it has while it arrives, if its size is not known before."""
     size: int = 0
     """Bytes of memory."""
     since: float = math.inf
     """The start of its arrival, by the clock of the event loop."""
     is_cancelled: bool = False
     _work: LimitedWork | None = None
+
+    @asynccontextmanager
+    async def reading(self, limit: SharedTimeLimit = NO_LIMIT) -> AsyncIterator[None]:
+        """Read the body in this context: meanwhile it may be cancelled for another one.
+
+        Raises:
+            TryAgainError: it was cancelled.
+            TimeoutError: it took longer than the limit to arrive; by default the server enforces one.
+        """
+        self.since = asyncio.get_running_loop().time()
+        self.memory.arriving.append(self)
+        try:
+            with limit.work() as self._work:
+                yield
+        except TimeoutError:
+            if self.is_cancelled:
+                raise self.memory.refusal(has_begun=True) from None
+            raise
+        finally:
+            self.memory.arriving.remove(self)
+            self.memory.left.set()
+
+    async def add(self, size: int) -> None:
+        """Reserve more memory, if need be that of others when they have given it back.
+
+        Raises:
+            TryAgainError: there is none.
+        """
+        memory = self.memory
+        while size > memory.free_bytes:
+            if not memory.cancel_heavier(self, size):
+                raise memory.refusal(has_begun=bool(self.size))
+            memory.left.clear()
+            await memory.left.wait()
+        memory.free_bytes -= size
+        self.size += size
 
     def weight(self, now: float, patience_s: float, more: int = 0) -> float:
         """Return how many bytes it would have with some more, times the seconds since it began."""
@@ -154,26 +164,3 @@ class ArrivingBody:
         if self._work is not None and not self._work.is_cut_off:
             self.is_cancelled = True
             self._work.cut_off()
-
-    async def __aenter__(self) -> None:
-        if self.sets_aside:
-            await self.memory.set_aside(self, self.sets_aside)
-        self.since = asyncio.get_running_loop().time()
-        self.memory.arriving.append(self)
-        self._work = LimitedWork(self.limit)
-        self._work.__enter__()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._work is not None  # noqa: S101 - it was entered
-        try:
-            self._work.__exit__(kind, error, trace)
-        except TimeoutError:
-            if self.is_cancelled:
-                raise self.memory.refusal(has_begun=True) from None
-            raise
-        finally:
-            if self.sets_aside:
-                self.memory.give_back(self)
-            self.memory.left(self)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from spanscore.model import Span
@@ -43,14 +42,3 @@ class Keep(Protocol):
 
     async def stored(self) -> None:
         """Return when all that was put before is safe enough to be acknowledged; raises Unavailable."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Behind:
-    """The consumers behind an intake."""
-
-    take: Take
-    has_room: Callable[[int], bool] | None = None
-    """Returns whether a request with so many spans can be taken now; without it, every request can."""
-    keep: Keep | None = None
-    """Stores requests with spans; without it a restart loses them."""

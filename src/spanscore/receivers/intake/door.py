@@ -7,11 +7,11 @@ from typing import Final
 
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
-from spanscore.receivers.intake.admission import Admission, Reservation, Unavailable
+from spanscore.receivers.intake.admission import Admission, Unavailable
 from spanscore.receivers.intake.behind import OtherSignal
 from spanscore.receivers.intake.inflate import TooLarge
 from spanscore.receivers.intake.intake import ExportResponse, Intake, NoRoom, NoValidSpan
-from spanscore.receivers.intake.limited_work import LimitedWork, SharedTimeLimit
+from spanscore.receivers.intake.limited_work import SharedTimeLimit
 from spanscore.receivers.intake.requests import Busy, Sender, Wrong
 
 _UNKNOWN: Final = Sender()
@@ -41,14 +41,12 @@ class Door:
         try:
             async with self.admission.request() as held:
                 await held.add(len(request))
-                await self.hand_in(held, None, request, Encoding.JSON if is_json else Encoding.PROTOBUF)
+                await self.hand_in(None, request, Encoding.JSON if is_json else Encoding.PROTOBUF)
         except (MalformedRequest, TooLarge, Unavailable) as error:
             self.refused(error.why if isinstance(error, Unavailable) else what_is_wrong(error))
             raise
 
-    async def hand_in(
-        self, held: Reservation, signal: OtherSignal | None, body: bytes, encoding: Encoding
-    ) -> ExportResponse:
+    async def hand_in(self, signal: OtherSignal | None, body: bytes, encoding: Encoding) -> ExportResponse:
         """Wait for the request's turn, and take it; it may be acknowledged. Traces have None for a signal.
 
         Raises:
@@ -56,36 +54,30 @@ class Door:
             TooLarge: it can never be kept.
             Unavailable: it is not taken now.
         """
-        await held.turn()
+        admission, intake = self.admission, self._intake
         try:
-            with LimitedWork(self._limit):
-                decoder = None
-                if signal == "metrics":
-                    await self._intake.metrics(body, encoding)
-                    answer = ExportResponse()
-                else:
-                    decode = self._intake.decode if signal is None else self._intake.decode_logs
-                    request = await decode(body, encoding)
-                    answer = self._intake.accept(request)
-                    if request.encoding is Encoding.PROTOBUF:  # others have a single decoder
-                        decoder = request.decoded.decoder
+            async with admission.turns.turn(wait_s=admission.wait_s):
+                with self._limit.work():
+                    request = await intake.decode(body, encoding, signal)
+                    answer = intake.accept(request)
+                if intake.keep is not None:
+                    await intake.keep.stored()
         except TimeoutError as error:
-            raise self.admission.refusal(Busy.REQUESTS) from error
+            raise admission.refusal(Busy.REQUESTS) from error
         except NoRoom as error:
-            raise self.admission.refusal(error.why) from error
+            raise admission.refusal(error.why) from error
         except (MalformedRequest, TooLarge, Unavailable, MemoryError):  # of the last one its admission makes a refusal
             raise
         except Exception as error:
-            # Nothing was taken, so that the sender may try again: the next request may not meet the same fault.
+            # The sender may try again: the next request may not meet the same fault, and spans that were taken are
+            # known when they come again.
             _log.exception("a request could not be taken")
-            raise self.admission.refusal(Busy.FAULT) from error
-        if self._intake.keep is not None:
-            await self._intake.keep.stored()
-        counts = self.admission.requests
+            raise admission.refusal(Busy.FAULT) from error
+        counts = admission.requests
         counts.accepted += 1
         counts.empty += answer.is_empty
-        if decoder is not None:
-            counts.decoded[decoder] += 1
+        if signal is None and encoding is Encoding.PROTOBUF:  # others have a single decoder
+            counts.decoded[request.decoded.decoder] += 1
         return answer
 
     def refused(self, why: Wrong | Busy, sender: Sender = _UNKNOWN) -> None:

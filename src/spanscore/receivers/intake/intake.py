@@ -7,7 +7,6 @@ import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -25,7 +24,7 @@ from spanscore.otlp.json_writing import accepting_only_from_json, writing_logs, 
 from spanscore.otlp.protobuf_check import checking
 from spanscore.otlp.slices import Steps, in_slices
 from spanscore.receivers.intake.admission import SmallestFirst
-from spanscore.receivers.intake.behind import Behind, Onward, OtherSignal
+from spanscore.receivers.intake.behind import Keep, Onward, OtherSignal, Take
 from spanscore.receivers.intake.flaws import Flaws
 from spanscore.receivers.intake.requests import Busy
 from spanscore.trajectories.wanted import Wanted
@@ -65,11 +64,14 @@ class NoRoom(Exception):  # noqa: N818 - what the sender is told, and not an err
 
 
 class DecodedRequest(NamedTuple):
-    """A decoded request with spans or logs, of which nothing is taken yet."""
+    """A decoded request, of which nothing is taken yet."""
 
+    signal: OtherSignal | None
+    """None for traces."""
     body: bytes
     encoding: Encoding
     decoded: Decoded
+    """The spans, or the log records that are read like spans; of metrics nothing is read."""
     onward: bytes
     """The bytes to send on; empty if there is nothing."""
 
@@ -90,27 +92,30 @@ class Intake:
     Belongs to one event loop. Decoding yields to other tasks in it, so that small requests can overtake large ones.
 
     Args:
-        behind: takes the spans.
+        take: takes the spans.
         counted: the counts of spans and records that are not taken, or not read.
+        has_room: returns whether a request with so many spans can be taken now; without it, every request can.
+        keep: stores requests with spans; without it a restart loses them.
         wanted: the attributes to keep.
         spans_onward: sends the received spans on.
         others_onward: sends received metrics and logs on; without it metrics are not taken, and logs only read.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the consumers of its spans
         self,
-        behind: Behind,
+        take: Take,
         counted: IntakeCounts | None = None,
         *,
+        has_room: Callable[[int], bool] | None = None,
+        keep: Keep | None = None,
         wanted: Wanted = EVERYTHING,
         spans_onward: Onward | None = None,
         others_onward: Onward | None = None,
     ) -> None:
         self._wanted = wanted
-        self.keep: Final = behind.keep
-        """Keeps requests with spans, where something does."""
-        self._has_room: Final = behind.has_room
-        self._take: Final = behind.take
+        self.keep: Final = keep
+        self._has_room: Final = has_room
+        self._take: Final = take
         counted = counted or IntakeCounts()
         self._flaws: Final = Flaws(counted.refused)
         self._unread: Final = counted.unread
@@ -128,46 +133,48 @@ class Intake:
         """Keep other attributes from now on; decoded spans stay unchanged."""
         self._wanted = wanted
 
-    async def decode(self, body: bytes, encoding: Encoding) -> DecodedRequest:
-        """Decode a trace request, and take nothing of it yet.
+    async def decode(self, body: bytes, encoding: Encoding, signal: OtherSignal | None = None) -> DecodedRequest:
+        """Decode a request, and take nothing of it yet. Traces have None for a signal; metrics may not be taken.
 
         Raises:
             MalformedRequest: it cannot be decoded.
             NoRoom: it cannot be taken, or sent on, now.
         """
-        if self._has_room is not None and not self._has_room(len(body) // _USUAL_SPAN):
-            raise NoRoom(Busy.REQUESTS)  # before what may take long, and for nothing
-        async with self._turn(body):
-            decoded = await in_slices(self._decoding(body, encoding))
-            onward = b""
-            if decoded.spans and self._spans_onward is not None:
-                if not self._spans_onward.has_room(len(body), decoded.spans):  # as above
-                    raise NoRoom
-                onward = await in_slices(_forwarding(body, encoding, decoded))
-        return DecodedRequest(body, encoding, decoded, onward)
-
-    async def decode_logs(self, body: bytes, encoding: Encoding) -> DecodedRequest:
-        """Decode a request with logs without taking it yet.
-
-        Records of an agent's work are read like spans; all records are sent on.
-
-        Raises:
-            As `decode`.
-        """
-        onward = self._others_onward
-        if onward is not None and not onward.has_room(len(body)):
+        # Before what may take long, and for nothing.
+        if signal is None and self._has_room is not None and not self._has_room(len(body) // _USUAL_SPAN):
+            raise NoRoom(Busy.REQUESTS)
+        if (
+            signal is not None
+            and body
+            and self._others_onward is not None
+            and not self._others_onward.has_room(len(body))
+        ):
             raise NoRoom
-        async with self._turn(body):
-            refused: Sequence[RefusedSpans] = ()
-            lost: Sequence[Span] = ()
-            if encoding is Encoding.JSON:
-                body, refused, lost = await in_slices(writing_logs(body))
-            else:
-                await in_slices(checking(body, ExportLogsServiceRequest))
-            decoded = (await in_slices(self._decoding(body, Encoding.LOGS))).refusing(refused, lost)
+        decoding = {None: self._traces, "logs": self._logs, "metrics": _metrics}[signal]
+        async with self._turns[bisect_left(_LARGEST, len(body))].turn(len(body)):
+            return await in_slices(decoding(body, encoding))
+
+    def _traces(self, body: bytes, encoding: Encoding) -> Steps[DecodedRequest]:
+        decoded = yield from self._decoding(body, encoding)
+        onward = b""
+        if decoded.spans and self._spans_onward is not None:
+            if not self._spans_onward.has_room(len(body), decoded.spans):  # as above
+                raise NoRoom
+            onward = yield from _forwarding(body, encoding, decoded)
+        return DecodedRequest(None, body, encoding, decoded, onward)
+
+    def _logs(self, body: bytes, encoding: Encoding) -> Steps[DecodedRequest]:
+        """Decode records of an agent's work like spans; all records are sent on."""
+        refused: Sequence[RefusedSpans] = ()
+        lost: Sequence[Span] = ()
+        if encoding is Encoding.JSON:
+            body, refused, lost = yield from writing_logs(body)
+        else:
+            yield from checking(body, ExportLogsServiceRequest)
+        decoded = (yield from self._decoding(body, Encoding.LOGS)).refusing(refused, lost)
         names = self._wanted.log_names
         kept = with_refused(body, lost, names[0]) if lost and names else body
-        return DecodedRequest(kept, Encoding.LOGS, decoded, b"" if onward is None else body)
+        return DecodedRequest("logs", kept, Encoding.LOGS, decoded, body)
 
     def accept(self, request: DecodedRequest) -> ExportResponse:
         """Take a decoded request, in one step; it may be acknowledged when it is stored.
@@ -178,31 +185,30 @@ class Intake:
             Unavailable: it cannot be kept now.
             TooLarge: it can never be kept.
         """
-        body, encoding, decoded, onward = request
-        are_logs = encoding is Encoding.LOGS
-        to = self._others_onward if are_logs else self._spans_onward
+        signal, body, encoding, decoded, onward = request
+        to = self._spans_onward if signal is None else self._others_onward
         spans, sizes = decoded.taken
         if spans and self._has_room is not None and not self._has_room(len(spans)):
             raise NoRoom(Busy.REQUESTS)
-        if onward and to is not None and not to.has_room(max(len(body), len(onward)), () if are_logs else spans):
+        if onward and to is not None and not to.has_room(max(len(body), len(onward)), () if signal else spans):
             raise NoRoom
         take = self.keep.put(body, encoding) if spans and self.keep is not None else self._take
         if onward and to is not None:
-            if are_logs:
-                to.take_other("logs", onward)
-            else:
+            if signal is None:
                 to.take(onward)
+            else:
+                to.take_other(signal, onward)
         if spans:
             take(spans, sizes)
         for reason, count in decoded.unread_records.items():
             self._unread[reason.value] += count
-        is_empty = not decoded.spans and not decoded.unread_records
+        is_empty = signal != "metrics" and not decoded.spans and not decoded.unread_records
         if not decoded.refused and not decoded.caveats:
             return ExportResponse(is_empty=is_empty)
-        message = self._flaws.note(decoded, "log records" if are_logs else "spans")
+        message = self._flaws.note(decoded, "log records" if signal else "spans")
         if decoded.refused and is_empty:
             raise NoValidSpan(message)
-        return ExportResponse(decoded.refused_spans, message, is_empty, are_logs)
+        return ExportResponse(decoded.refused_spans, message, is_empty, signal is not None)
 
     async def take_again(
         self, body: bytes, encoding: Encoding, is_wanted: Callable[[bytes], bool]
@@ -233,33 +239,6 @@ class Intake:
             onward.take(await in_slices(accepting(body, accepted)))
         return spans, [size for _, size in wanted], sum(sizes)
 
-    async def metrics(self, body: bytes, encoding: Encoding) -> None:
-        """Send a request with metrics on; call it only if metrics are taken.
-
-        Raises:
-            MalformedRequest: it cannot be decoded.
-            NoRoom: it cannot be sent on now.
-        """
-        onward = self._others_onward
-        if not body or onward is None:
-            return
-        if not onward.has_room(len(body)):  # before what may take long, and for nothing
-            raise NoRoom
-        async with self._turn(body):
-            written = body
-            if encoding is Encoding.JSON:
-                written = await in_slices(writing_metrics(body))
-            else:
-                await in_slices(checking(body, ExportMetricsServiceRequest))
-        if not written:
-            return
-        if not onward.has_room(len(written)):
-            raise NoRoom
-        onward.take_other("metrics", written)
-
-    def _turn(self, body: bytes) -> AbstractAsyncContextManager[None]:
-        return self._turns[bisect_left(_LARGEST, len(body))].turn(len(body))
-
     def _decoding(self, body: bytes, encoding: Encoding) -> Steps[Decoded]:
         wanted, names = self._wanted
         if encoding is Encoding.LOGS:
@@ -269,6 +248,15 @@ class Intake:
         if wanted is not None and wanted.unused is not None and decoded.decoder != "fast":
             yield from wanted.unused.taking_out(decoded.spans, decoded.sizes)
         return decoded
+
+
+def _metrics(body: bytes, encoding: Encoding) -> Steps[DecodedRequest]:
+    onward = body
+    if encoding is Encoding.JSON:
+        onward = yield from writing_metrics(body)
+    else:
+        yield from checking(body, ExportMetricsServiceRequest)
+    return DecodedRequest("metrics", body, encoding, Decoded(spans=[]), onward)
 
 
 def _forwarding(body: bytes, encoding: Encoding, decoded: Decoded) -> Steps[bytes]:

@@ -3,8 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from types import TracebackType
-from typing import Any, Final, Self
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+
+@dataclass(slots=True, eq=False)
+class LimitedWork:
+    """The work of one task that can be cut off: its context then raises TimeoutError."""
+
+    task: asyncio.Task[Any] | None
+    """None after the work has ended."""
+    is_cut_off: bool = False
+
+    def cut_off(self) -> None:
+        """Cancel the work, if it is under way."""
+        if self.task is not None and not self.is_cut_off:
+            self.is_cut_off = True
+            self.task.cancel()
 
 
 class SharedTimeLimit:
@@ -21,17 +38,32 @@ class SharedTimeLimit:
         """
         self._timer: asyncio.TimerHandle | None = None
 
-    def begin(self, work: LimitedWork) -> None:
-        """Limit the time of a piece of work from now on."""
+    @contextmanager
+    def work(self) -> Iterator[LimitedWork]:
+        """Limit the time of the current task in this context.
+
+        Raises:
+            TimeoutError: it took too long, or was cut off by others.
+        """
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None  # noqa: S101 - there is nothing else to cancel
+        work, cancelling = LimitedWork(task), task.cancelling()
         if self._seconds is not None:
-            loop = asyncio.get_running_loop()
             self._running[work] = loop.time() + self._seconds
             if self._timer is None:
                 self._timer = loop.call_later(self._seconds, self._expire)
-
-    def end(self, work: LimitedWork) -> None:
-        """Note that a piece of work has ended."""
-        self._running.pop(work, None)
+        is_ours = False
+        try:
+            try:
+                yield work
+            finally:
+                work.task = None
+                self._running.pop(work, None)
+                is_ours = work.is_cut_off and task.uncancel() <= cancelling
+        except asyncio.CancelledError as error:
+            if is_ours:  # else others cancelled it, too
+                raise TimeoutError from error
+            raise
 
     def _expire(self) -> None:
         self._timer = None
@@ -45,42 +77,3 @@ class SharedTimeLimit:
 
 
 NO_LIMIT: Final = SharedTimeLimit(None)
-
-
-class LimitedWork:
-    """The work of one task in this context.
-
-    Raises:
-        TimeoutError: it took too long, or was cut off by others.
-    """
-
-    __slots__ = ("_cancelling", "_limit", "_task", "is_cut_off")
-
-    def __init__(self, limit: SharedTimeLimit) -> None:
-        self._limit: Final = limit
-        self._task: asyncio.Task[Any] | None = None
-        self._cancelling = 0
-        self.is_cut_off = False
-
-    def cut_off(self) -> None:
-        """Cancel the work, if it is under way."""
-        if self._task is not None and not self.is_cut_off:
-            self.is_cut_off = True
-            self._task.cancel()
-
-    def __enter__(self) -> Self:
-        task = self._task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - there is nothing else to cancel
-        self._cancelling = task.cancelling()
-        self._limit.begin(self)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        task, self._task = self._task, None
-        self._limit.end(self)
-        if not self.is_cut_off or task is None:
-            return
-        if task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:  # else others cancelled it, too
-            raise TimeoutError from error

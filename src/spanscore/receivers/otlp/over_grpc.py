@@ -14,7 +14,8 @@ from grpc_health.v1 import health, health_pb2
 
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
-from spanscore.receivers.intake.admission import Admission, Reservation, Unavailable
+from spanscore.receivers.intake.admission import Admission, Unavailable
+from spanscore.receivers.intake.arriving import ArrivingBody
 from spanscore.receivers.intake.behind import OtherSignal
 from spanscore.receivers.intake.door import Door, what_is_wrong
 from spanscore.receivers.intake.inflate import TooLarge
@@ -223,7 +224,7 @@ class _Services(grpc.GenericRpcHandler):
                     raise self._door.admission.refusal(Busy.SHUTTING_DOWN)
                 async with self._door.admission.request() as held:
                     # No variable has the body: after `abort`, gRPC's library keeps those until garbage is collected.
-                    answer = await self._door.hand_in(held, signal, await self._read(context, held), Encoding.PROTOBUF)
+                    answer = await self._door.hand_in(signal, await self._read(context, held), Encoding.PROTOBUF)
                 return responses.success(answer, Encoding.PROTOBUF)
             except MalformedRequest as error:
                 self._door.refused(what_is_wrong(error), _sender(context))
@@ -249,8 +250,9 @@ class _Services(grpc.GenericRpcHandler):
 
         return export
 
-    async def _read(self, context: _Context, held: Reservation) -> bytes:
-        async with held.reading(self._limit, self._max_size):
+    async def _read(self, context: _Context, held: ArrivingBody) -> bytes:
+        # As many messages of the largest size are read at once as fit into half of all memory.
+        async with self._door.admission.unsized.set_aside(self._max_size, self._limit):
             body = await context.read()
         if not isinstance(body, bytes):
             # Or gRPC refused the message, too large or damaged, and has answered already.

@@ -12,7 +12,8 @@ from aiohttp import HttpVersion11, web
 
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
-from spanscore.receivers.intake.admission import Admission, Reservation, Unavailable
+from spanscore.receivers.intake.admission import Admission, Unavailable
+from spanscore.receivers.intake.arriving import ArrivingBody
 from spanscore.receivers.intake.behind import OtherSignal
 from spanscore.receivers.intake.door import Door, what_is_wrong
 from spanscore.receivers.intake.inflate import BadEncoding, GzipBody, PlainBody, TooLarge
@@ -131,7 +132,7 @@ class OtlpHttp(BaseHttpServer):
             async with self._door.admission.request() as held:
                 async with held.reading():  # the connection limits the time
                     body = await self._body(request, held)
-                answer = await self._door.hand_in(held, self._signals[request.path], body, encoding)
+                answer = await self._door.hand_in(self._signals[request.path], body, encoding)
         except (MalformedRequest, TooLarge) as error:
             raise _HttpRefusal(what_is_wrong(error), str(error)) from error
         if not answer.message:
@@ -165,7 +166,7 @@ class OtlpHttp(BaseHttpServer):
         message = f"the method must be POST, not {request.method}"
         raise _HttpRefusal(Wrong.METHOD_NOT_ALLOWED, message, {"Allow": "POST"})
 
-    async def _body(self, request: web.BaseRequest, held: Reservation) -> bytes:
+    async def _body(self, request: web.BaseRequest, held: ArrivingBody) -> bytes:
         if (request.content_length or 0) > self._max_size:
             raise TooLarge(self._too_large)
         # Several headers are one list of encodings, of which one at most is decoded.
