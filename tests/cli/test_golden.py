@@ -76,6 +76,19 @@ def test_other_evaluators_take_the_rows_too(tmp_path: Path) -> None:
         assert ["pass", "pass"] == [report.verdict for report in package.score(good, config)]
 
 
+@pytest.mark.parametrize("arguments", [[1, {"$gt": 5}], 5, True, 0.5])
+def test_arguments_that_are_no_object(arguments: Any, tmp_path: Path) -> None:
+    """Some tools are given one value: it is expected as it was, and nothing else."""
+    good = record(tmp_path / "good.jsonl", ("a", [("search", arguments)]))
+    spanscore("golden", good, "-o", tmp_path / "golden.jsonl")
+    changed = record(tmp_path / "changed.jsonl", ("a", [("search", [arguments])]))
+    expected = {"dataset": str(tmp_path / "golden.jsonl"), "key": "test.case.id"}
+    for name in ("expected_trajectory", "trajectory_match", "tool_call_args", "tool_call_accuracy"):
+        config = {"evaluators": {"golden": {"type": name, "expected_from": expected}}}
+        found = [report.verdict for runs in (good, changed) for report in package.score(runs, config)]
+        assert ["pass", "fail"] == found, name
+
+
 def test_runs_that_differ_are_alternatives(tmp_path: Path) -> None:
     """Each way passes, and a mixture does not."""
     one, other = [("search", {}), ("book", {})], [("book", {}), ("pay", {})]

@@ -7,11 +7,16 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import spanscore as package
 from cli.recorded_runs import recorded
 from commands import spanscore
+from spanscore.cli._learned_yaml import document
 from spanscore.cli._recordings import ProgressLines, progress
+from spanscore.config import loads
+from spanscore.model import Trajectory
 
 GOOD = [("a", "lookup", "check", "refund")] * 6 + [("b", "lookup", "check", "voucher", "mail")] * 6
 
@@ -46,6 +51,24 @@ def test_good_runs_pass_what_they_teach_and_others_do_not(tmp_path: Path) -> Non
     wrong = recorded(tmp_path / "wrong.jsonl", ("a", "lookup", "refund"), ("b", "lookup", "check", "refund", "refund"))
     assert ["fail", "fail"] == verdicts(wrong, config)
     assert 0 == spanscore("check", config).returncode
+
+
+@given(text=st.text(st.characters(exclude_categories=["Cs", "Cc"], include_characters="\n\t\x85"), max_size=8))
+@example("${env:HOME}")
+@example("${X}")
+@example("$${X}$$")
+@example("1e5")
+@example("-.5e1")
+@example("0123")
+@example("two\nlines")
+@example("a\u2028b")
+def test_texts_of_runs_are_written_as_texts(text: str) -> None:
+    """Also those that a configuration takes for a variable, a number, or more than one line."""
+    schemas = {f"pay{text}": {"enum": [text, {"key": text}]}}
+    written = document(["Learned"], {f"by{text}": {"type": "tool_arguments_schema", "schemas": schemas}})
+
+    (entry,) = loads(written, "learned.yaml", Path()).evaluators
+    assert (f"by{text}", schemas) == (entry.name, getattr(entry.resolve(Trajectory(calls=())), "schemas", None))
 
 
 def test_not_all_of_many_runs_are_tried(tmp_path: Path) -> None:

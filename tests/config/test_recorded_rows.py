@@ -115,6 +115,20 @@ def test_calls_taken_out_of_a_line(read: Read, tmp_path: Path, kind: str, column
         assert expected == read(entry(kind, file)).evaluators[0].resolve(about(1))
 
 
+@pytest.mark.parametrize("kind", ["expected_trajectory", "trajectory_match", "tool_call_args", "tool_call_accuracy"])
+@pytest.mark.parametrize("arguments", [[1, 2], 5, True])
+def test_arguments_that_are_no_object(read: Read, tmp_path: Path, kind: str, arguments: Any) -> None:
+    """Some tools are given one value: it is expected as it was."""
+    made, other = (call("search", arguments=each) for each in (arguments, [arguments]))
+    (tmp_path / "rows.jsonl").write_text(line("a", (made,)))
+
+    evaluator = read(entry(kind)).evaluators[0].resolve(about("a"))
+
+    assert not isinstance(evaluator, (spanscore.Skipped, spanscore.Failed))
+    found = [evaluator.evaluate(about("a", (each,))) for each in (made, other)]
+    assert [True, False] == [isinstance(each, spanscore.Score) and each.passed for each in found]
+
+
 def test_csv_with_attributes(read: Read, tmp_path: Path) -> None:
     """The attributes of a run may be a cell of JSON text."""
     (tmp_path / "rows.csv").write_text('attributes,tool_calls\n"{""test.case.id"": ""a""}","[""search""]"\n')

@@ -32,6 +32,13 @@ def read(arguments: Any, result: Any = "") -> tuple[Recorded, Recorded]:
     return call.arguments, call.result
 
 
+def test_a_set_has_one_order() -> None:
+    """In which order it is printed, and walked through, is another one in each process."""
+    names = [f"tag {number}" for number in range(9)]
+
+    assert ({"tags": names}, names) == read(repr({"tags": set(names)}), repr(set(names)))
+
+
 @given(
     arguments=st.dictionaries(st.text(), _JSON, max_size=4),
     options=st.fixed_dictionaries({"ensure_ascii": st.booleans()}),

@@ -48,6 +48,17 @@ def calls(path: Path) -> list[tuple[str, Any, str | None]]:
     return [(call.name, call.arguments, call.error) for call in run.calls]
 
 
+def test_an_error_of_several_texts(tmp_path: Path) -> None:
+    """An attribute that formats with tags write a failure into may be a list in others."""
+    written = (FOREIGN / "sdk-to-json.jsonl").read_text().splitlines()
+    spans = [json.loads(each) for each in written]
+    for span in spans:
+        span["attributes"]["error"] = ["a", "b"]
+    (tmp_path / "sdk.jsonl").write_text("\n".join(map(json.dumps, spans)))
+
+    assert REFUND == calls(tmp_path / "sdk.jsonl")
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_what_other_programs_write(name: str) -> None:
     """Calls, arguments, failures and agents are those of the run, and every result that there was."""

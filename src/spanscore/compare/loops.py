@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from spanscore.compare.differences import json_text
 from spanscore.compare.effort import Effort
-from spanscore.compare.matching import positions
-from spanscore.model import Recorded
+from spanscore.compare.matching import json_key, positions
+from spanscore.model import NOT_RECORDED, Recorded, ToolCall
 
 _PIECE: Final = 3
 _LONGEST: Final = 2_000
@@ -27,6 +27,14 @@ class Loop(NamedTuple):
     calls: Sequence[int]
     length: int
     """Of so many calls one round is made."""
+
+
+def result_key(call: ToolCall) -> Hashable:
+    """Return what the result of a call has in common with equal ones.
+
+    A call that failed and one that did not have different results, even if none of both is recorded.
+    """
+    return (NOT_RECORDED, call.error is None) if call.result is NOT_RECORDED else json_key(call.result)
 
 
 def repeated(symbols: Sequence[Hashable], least: int, *, adjacent: bool) -> Iterator[Loop]:

@@ -102,6 +102,8 @@ def is_unreadable(value: str) -> bool:
 def plain(value: Any, depth: int = 0) -> JSON:
     """Return a value as JSON: tuples and sets as lists, bytes and unknown things as text, no lone surrogates.
 
+    The list of a set is sorted: its own order is another one in each process.
+
     Raises:
         ValueError: an integer has too many digits to be written.
     """
@@ -112,7 +114,8 @@ def plain(value: Any, depth: int = 0) -> JSON:
     if isinstance(value, Mapping):
         return {encodable(str(key)): plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(item, depth + 1) for item in value]
+        items = [plain(item, depth + 1) for item in value]
+        return items if isinstance(value, (list, tuple)) else sorted(items, key=repr)
     if isinstance(value, int) and is_too_long(value):
         raise ValueError("an integer is too long")
     if value is None or isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):

@@ -143,7 +143,7 @@ def _call(span: Span) -> CallReading:
     name = content.text(attributes.get(gen_ai.TOOL_NAME)) or _name_in(span.name)
     error = error or ("the tool raised" if _OF_ADK.isdisjoint(attributes) else None)
     is_hidden = content_off or result is NOT_RECORDED
-    may_ask = name not in _OWN_TOOLS and attributes.get(_TOOL_TYPE) not in _OWN_TYPES
+    may_ask = name not in _OWN_TOOLS and content.text(attributes.get(_TOOL_TYPE)) not in _OWN_TYPES
     return CallReading(
         name=name,
         arguments=NOT_RECORDED if content_off else _arguments(span),

@@ -64,7 +64,7 @@ class Mastra(FrameworkDialect):
             conversation_id=_conversation(span),
             waits=_waits(span) if kind == _RUN else _cut(span) if kind == _STEP else (),
             refused=_refused(span) if kind == _RUN else (),
-            resumes=kind == _RUN and attributes.get(_RESUMED) in {True, "true"},
+            resumes=kind == _RUN and content.is_true(attributes.get(_RESUMED)),
         )
 
     def read_model(self, span: Span) -> ModelReading | None:

@@ -77,9 +77,10 @@ class Strands(FrameworkDialect):
 
 def _is_interrupted(span: Span) -> bool:
     """Return whether an agent's run ends with an interrupt, by the conventions old and new, or OpenInference's."""
+    reasons = [event.attributes.get("finish_reason") for event in span.events]
+    if _INTERRUPT in (span.attributes.get(_FINISH_REASON), *reasons):
+        return True
     for held in (span.attributes, *(event.attributes for event in span.events)):
-        if _INTERRUPT in {held.get("finish_reason"), held.get(_FINISH_REASON)}:
-            return True
         said = held.get(gen_ai.OUTPUT)
         if isinstance(said, str) and f'"{_INTERRUPT}"' in said:
             told = content.decoded(said)

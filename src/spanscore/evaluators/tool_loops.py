@@ -15,12 +15,12 @@ from spanscore.compare.alignment import LIMIT
 from spanscore.compare.deviations import Deviation
 from spanscore.compare.expected import need_arguments, need_results
 from spanscore.compare.globs import glob_matcher
-from spanscore.compare.loops import Alike, Loop, cycles, repeated
+from spanscore.compare.loops import Alike, Loop, cycles, repeated, result_key
 from spanscore.compare.matching import json_key
 from spanscore.compare.names import called_names
 from spanscore.compare.paths import Path, parsed_path, without
 from spanscore.evaluators._frame import CallEvaluator
-from spanscore.model import NOT_RECORDED, Outcome, ToolCall, Trajectory
+from spanscore.model import Outcome, ToolCall, Trajectory
 from spanscore.model.outcomes import MendedBy
 
 
@@ -140,10 +140,7 @@ class ToolLoops(CallEvaluator):
             equal: Hashable = (name, json_key(arguments))
             if equal not in known:
                 known[equal] = equal if alike is None else (name, alike.group(name, arguments))
-            # A call that failed and one that did not have different results, even if none of both is recorded.
-            lacks_result = call.result is NOT_RECORDED
-            told: Hashable = (NOT_RECORDED, call.error is None) if lacks_result else json_key(call.result)
-            symbols.append((known[equal], told if self.results == "equal" else None))
+            symbols.append((known[equal], result_key(call) if self.results == "equal" else None))
         return symbols
 
     def _loops(self, symbols: Sequence[Hashable]) -> Iterator[Loop]:

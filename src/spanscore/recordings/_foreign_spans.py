@@ -67,7 +67,7 @@ def tagged_span(ids: tuple[Any, Any, Any], name: str, times: tuple[int, int], ta
     if not all(0 <= time < _END_OF_TIME for time in times):
         raise SpanRefused(Refusal.INVALID_TIME, "a time must be from 1970 to 2554")
     code = str(tags.get(_STATUS, "")).upper()
-    has_failed = code == "ERROR" or (not code and tags.get(_ERROR) not in {None, False, "false", ""})
+    has_failed = code == "ERROR" or (not code and tags.get(_ERROR) not in (None, False, "false", ""))
     made = Span(
         trace_id=trace_id(of_trace),
         span_id=span_id(of_span),

@@ -80,7 +80,10 @@ def _arguments_key(call: ToolCall) -> Any:
 def _arguments(call: ToolCall) -> tuple[JSON] | None:
     """Return the expected arguments; None if they were not recorded, or are masked as a whole."""
     found = call.arguments
-    return None if found is NOT_RECORDED or has_mark(found) else (_literal(found),)
+    if found is NOT_RECORDED or has_mark(found):
+        return None
+    expected = _literal(found)
+    return (expected if isinstance(found, Mapping) else {"$one_of": [expected]},)  # not all evaluators take bare values
 
 
 def _literal(value: JSON) -> JSON:

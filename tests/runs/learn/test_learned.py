@@ -50,6 +50,14 @@ def failing(found: Learned, trajectory: Trajectory) -> set[str]:
     return names
 
 
+def test_a_call_without_a_result_is_not_one_that_returned_null() -> None:
+    """So that two with the same result are more than there ever were."""
+    polled = {"name": "poll", "arguments": {}}
+    found = told(run(polled, {**polled, "result": None}) for _ in range(10))
+
+    assert {"repeats"} == failing(found, run({**polled, "result": None}, {**polled, "result": None}))
+
+
 def test_what_an_argument_decides_is_a_rule() -> None:
     """A branch that belongs to another value is another's."""
     ways = {"billing": "invoice", "technical": "ticket", "account": "password"}

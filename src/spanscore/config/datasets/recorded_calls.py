@@ -168,4 +168,7 @@ def _checked(call: _Call, at: str) -> _Call:
     if not isinstance(call.get("name"), str):
         message = f"{at}: must have a 'name' that is text"
         raise ValueError(message)  # noqa: TRY004 - one kind of error for everything wrong with a row
-    return {key: None if has_mark(value) else as_expected(value) for key, value in call.items()}
+    checked = {key: None if has_mark(value) else as_expected(value) for key, value in call.items()}
+    if not isinstance(arguments := checked.get("arguments"), dict | None):
+        checked["arguments"] = {"$one_of": [arguments]}  # not all evaluators take bare values
+    return checked

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from spanscore.compare.effort import Effort
+from spanscore.compare.loops import result_key
 from spanscore.compare.matching import json_key
 from spanscore.messages.plural import plural
 from spanscore.model import NOT_RECORDED, ToolCall, Trajectory, tokens_of
@@ -154,10 +155,7 @@ def learned_budget(runs: Sequence[Trajectory]) -> dict[str, Any]:
 
 def _most_identical(calls: Iterable[ToolCall]) -> dict[str, int]:
     """Return how often each tool was called with the same arguments and the same result."""
-    seen = Counter(
-        (call.name, json_key(call.arguments), None if call.result is NOT_RECORDED else json_key(call.result))
-        for call in calls
-    )
+    seen = Counter((call.name, json_key(call.arguments), result_key(call)) for call in calls)
     worst: dict[str, int] = {}
     for (name, _, _), count in seen.items():
         worst[name] = max(count, worst.get(name, 0))
