@@ -103,6 +103,8 @@ def joined_readings(ranked: Sequence[tuple[int, Reading]]) -> Reading | None:
 
     For a call, only the readings of the lowest precedence count.
     """
+    if len(ranked) <= 1:
+        return ranked[0][1] if ranked else None
     known = _FIELDS[Reading]
     telling = []
     for rank, each in ranked:
@@ -110,7 +112,7 @@ def joined_readings(ranked: Sequence[tuple[int, Reading]]) -> Reading | None:
         if values != known.defaults or each.of_span:
             telling.append((rank, each, values))
     if len(telling) <= 1:
-        return telling[0][1] if telling else ranked[0][1] if ranked else None
+        return telling[0][1] if telling else ranked[0][1]
     said = _first_said(Reading, [values for _, _, values in telling])
     if any(each.of_span for _, each, _ in telling):
         said["of_span"] = {key: value for _, each, _ in reversed(telling) for key, value in each.of_span.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from spanscore.contracts import Dialect, ModelCallReading, ModelReading, Reading, TellsModelCalls
 from spanscore.dialects import as_attributes, has_objects, with_control_flow
@@ -13,6 +13,9 @@ from spanscore.trajectories.joined_readings import for_tools, joined_model_calls
 from spanscore.trajectories.normalised import may_be_renamed, with_originals
 
 _T = TypeVar("_T")
+
+Failures: TypeAlias = Counter[tuple[str, str]]
+"""The number of failures of dialects, by name and type of the error."""
 
 _NO_MODEL_READING: Final = ModelReading()
 
@@ -46,8 +49,8 @@ class DialectReader:
         self._by_span_name: Final[list[tuple[str, int]]] = []
         self._offers: Final[dict[int, tuple[Dialect, ...]]] = {}
         self._by_shape: Final[dict[tuple[str, ...], tuple[bool, tuple[Dialect, ...]]]] = {}
-        self.failures: Final[Counter[tuple[str, str]]] = Counter()
-        """The number of failures of dialects, by name and type of the error. A failed reading counts as none."""
+        self.failures: Final[Failures] = Counter()
+        """All failures so far. A failed reading counts as none."""
         self._passed_on: Final = passed_on  # as it is not a dialect's; nothing on a thread that no user interrupts
         for index, dialect in enumerate(self.dialects):
             bit = 1 << index
@@ -60,18 +63,13 @@ class DialectReader:
         self._telling: Final = frozenset(id(each) for each in self.dialects if isinstance(each, TellsModelCalls))
         """The dialects that read requests to models, by id()."""
 
-    def read(self, span: Span) -> Reading | None:
-        """Return the joined reading of a span, None if no dialect recognises it."""
-        return self.read_offered(*self.offer(span))
+    def read(self, span: Span, failures: Failures | None = None) -> Reading | None:
+        """Return the joined reading of a span, None if no dialect recognises it; count failures there, too."""
+        return self.read_offered(*self.offer(span), failures)
 
-    def read_offered(self, span: Span, offered: Sequence[Dialect]) -> Reading | None:
+    def read_offered(self, span: Span, offered: Sequence[Dialect], failures: Failures | None = None) -> Reading | None:
         """Return the joined reading of a span and its dialects, as `offer` returns them."""
-        if not offered:
-            return None
-        if len(offered) == 1:
-            reading = self._answer("read", Reading, offered[0], span)
-        else:
-            reading = joined_readings(self._ask("read", Reading, offered, span))
+        reading = joined_readings(self._ask("read", Reading, offered, span, failures)) if offered else None
         return None if reading is None else with_control_flow(span, reading)
 
     def knowing(self, span: Span) -> tuple[str, ...]:
@@ -87,11 +85,11 @@ class DialectReader:
         """Return the model's requests and the results that it was sent, as the dialects read them."""
         return self.read_model_offered(*self.offer(span))
 
-    def read_model_offered(self, span: Span, offered: Sequence[Dialect]) -> ModelReading:
+    def read_model_offered(
+        self, span: Span, offered: Sequence[Dialect], failures: Failures | None = None
+    ) -> ModelReading:
         """Return the model's side of a span and its dialects, as `offer` returns them."""
-        if len(offered) == 1:
-            return for_tools(self._answer("read_model", ModelReading, offered[0], span) or _NO_MODEL_READING)
-        readings = [reading for _, reading in self._ask("read_model", ModelReading, offered, span)]
+        readings = [reading for _, reading in self._ask("read_model", ModelReading, offered, span, failures)]
         if len(readings) <= 1:
             return for_tools(readings[0]) if readings else _NO_MODEL_READING
         return for_tools(joined_models(readings))
@@ -99,8 +97,7 @@ class DialectReader:
     def read_model_call(self, span: Span) -> ModelCallReading | None:
         """Return the joined reading of a request to a model, None if no dialect reads it."""
         span = as_attributes(span)
-        offered = self._offers_of(span) if span.kind == LOG_RECORD else self._of_shape(span)[1]
-        telling = [dialect for dialect in offered if id(dialect) in self._telling]
+        telling = [dialect for dialect in self._of_shape(span)[1] if id(dialect) in self._telling]
         readings = [reading for _, reading in self._ask("read_model_call", ModelCallReading, telling, span)]
         return joined_model_calls(readings) if readings else None
 
@@ -115,7 +112,7 @@ class DialectReader:
 
     def _of_shape(self, span: Span) -> tuple[bool, tuple[Dialect, ...]]:
         """Return whether the attributes of a span may have been renamed, and the dialects that have a marker on it."""
-        shape = (span.scope, span.name, *span.attributes)
+        shape = (span.name,) if span.kind == LOG_RECORD else (span.scope, span.name, *span.attributes)
         known = self._by_shape.get(shape)
         if known is None:
             known = may_be_renamed(span), self._offers_of(span)
@@ -128,7 +125,7 @@ class DialectReader:
     def offer(self, span: Span) -> tuple[Span, tuple[Dialect, ...]]:
         """Return a span as its instrumentation wrote it, and the dialects that have a marker on it."""
         if span.kind == LOG_RECORD:
-            return span, self._offers_of(span)
+            return span, self._of_shape(span)[1]
         if span.events or has_objects(span.attributes):
             span = as_attributes(span)
         is_renamed, known = self._by_shape.get((span.scope, span.name, *span.attributes)) or self._of_shape(span)
@@ -153,26 +150,27 @@ class DialectReader:
             self._offers[offered] = dialects
         return dialects
 
-    def _ask(self, method: str, kind: type[_T], dialects: Iterable[Dialect], span: Span) -> list[tuple[int, _T]]:
+    def _ask(
+        self, method: str, kind: type[_T], dialects: Iterable[Dialect], span: Span, failures: Failures | None = None
+    ) -> list[tuple[int, _T]]:
         """Return the readings of the dialects that have one, each with the dialect's precedence."""
-        return [
-            (dialect.precedence, answer)
-            for dialect in dialects
-            if (answer := self._answer(method, kind, dialect, span)) is not None
-        ]
-
-    def _answer(self, method: str, kind: type[_T], dialect: Dialect, span: Span) -> _T | None:
-        try:
-            answer = getattr(dialect, method)(span)
-            if answer is None or isinstance(answer, kind):
-                return answer
-            wrong = TypeError.__name__
-        except self._passed_on:
-            raise
-        except BaseException as error:  # noqa: BLE001 - the border to plug-ins: one bad dialect must not cost the others
-            wrong = type(error).__name__
-        self.failures[_name(dialect), wrong] += 1
-        return None
+        answers = []
+        for dialect in dialects:
+            try:
+                answer = getattr(dialect, method)(span)
+                if isinstance(answer, kind):
+                    answers.append((dialect.precedence, answer))
+                    continue
+                wrong = None if answer is None else TypeError.__name__
+            except self._passed_on:
+                raise
+            except BaseException as error:  # noqa: BLE001 - the border to plug-ins: one bad dialect must not cost the others
+                wrong = type(error).__name__
+            if wrong is not None:
+                for each in (self.failures, failures):
+                    if each is not None:
+                        each[_name(dialect), wrong] += 1
+        return answers
 
 
 def _name(dialect: Dialect) -> str:

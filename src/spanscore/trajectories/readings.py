@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any, Final, TypeVar
+from dataclasses import fields
+from operator import attrgetter
+from typing import Final
 
 from spanscore.contracts import Dialect, ModelReading, Reading
 from spanscore.model import LOG_RECORD, AttributeValue, Span
 from spanscore.trajectories.normalised import may_be_renamed
-from spanscore.trajectories.reader import DialectReader
-
-_Read = TypeVar("_Read")
+from spanscore.trajectories.reader import DialectReader, Failures
 
 NONE: Final = -1
 """Stands for "no span" among positions."""
 NO_READING: Final = Reading()
 """The reading of a span that no dialect recognises."""
+_BESIDE_CONVERSATION: Final = attrgetter(*(each.name for each in fields(Reading) if each.name != "conversation_id"))
+_NOTHING: Final = _BESIDE_CONVERSATION(NO_READING)
 
 
 class Readings:
@@ -42,8 +43,8 @@ class Readings:
         """The requests of each model span, and the results that it was sent, as they are recorded in it."""
         self.has_logs = False
         """Whether any of the spans of which no later version came is a log record."""
-        self.failures: Final[Counter[tuple[str, str]]] = Counter()
-        """The number of failures of dialects, by name and type of the error."""
+        self.failures: Final[Failures] = Counter()
+        """The failures of dialects on these spans."""
         self._by_id: Final = by_id
         self._models: Final[dict[int, tuple[Span, Sequence[Dialect]]]] = {}
         """The model spans as their dialects are given them."""
@@ -61,17 +62,17 @@ class Readings:
         logs = [index for index, span in enumerate(self.spans) if span.kind == LOG_RECORD and index in self.latest]
         logged: dict[int, Reading] = {}
         for index in logs:
-            logged[index] = self._noted(self.reader.read, self.spans[index]) or NO_READING
+            logged[index] = self._read(self.spans[index])
             yield
         if logged:
             self.has_logs = True
-            self.spans = yield from _restored(self.spans, self._by_id, logged, partial(self._noted, self.reader.read))
+            self.spans = yield from _restored(self.spans, self._by_id, logged, self._read)
         yield from self._read_spans(logged)
         yield from self._read_tops()
         for index, each in enumerate(self.of_spans):
             if each.is_model:
                 offered = self._models.get(index) or self.reader.offer(self.spans[index])
-                self.of_models[index] = self._noted(self.reader.read_model_offered, *offered)
+                self.of_models[index] = self.reader.read_model_offered(*offered, self.failures)
                 yield
 
     def _read_spans(self, logged: Mapping[int, Reading]) -> Iterator[None]:
@@ -81,21 +82,15 @@ class Readings:
             if reading is None and index in self.latest:
                 offered = reader.offer(span)
                 if offered[1]:
-                    reading = self._noted(reader.read_offered, *offered)
+                    reading = reader.read_offered(*offered, self.failures)
                     if reading is not None and reading.is_model:
                         self._models[index] = offered
             readings.append(reading or NO_READING)
             if reading is not None:
                 yield
 
-    def _noted(self, read: Callable[..., _Read], *given: Any) -> _Read:
-        """Return what is read of a span, and note failures of dialects."""
-        failures = self.reader.failures
-        before = failures.copy() if failures else None
-        reading = read(*given)
-        if failures:
-            self.failures.update(failures - (before or Counter()))
-        return reading
+    def _read(self, span: Span) -> Reading:
+        return self.reader.read(span, self.failures) or NO_READING
 
     def _read_tops(self) -> Iterator[None]:
         """Read each span as a root that has only spans of an application, or another process, above it.
@@ -105,7 +100,7 @@ class Readings:
         """
         uppermost = [index for index, above in enumerate(self.parents) if above == NONE]
         if self.failures or not any(
-            _says_nothing(self.of_spans[index]) or self.spans[index].parent_is_remote for index in uppermost
+            says_nothing(self.of_spans[index]) or self.spans[index].parent_is_remote for index in uppermost
         ):
             return
         below: dict[int, list[int]] = {}
@@ -118,9 +113,9 @@ class Readings:
             span, reading = spans[node], self.of_spans[node]
             if span.parent_span_id and reading is not NO_READING and not may_be_renamed(span):
                 top = span._replace(parent_span_id=b"")
-                reading = self.of_spans[node] = self._noted(self.reader.read, top) or NO_READING
+                reading = self.of_spans[node] = self._read(top)
                 yield
-            if _says_nothing(reading):
+            if says_nothing(reading):
                 tops += below.get(node, ())
 
 
@@ -138,7 +133,7 @@ def _restored(
     spans: Sequence[Span],
     by_id: Mapping[bytes, int],
     logged: dict[int, Reading],
-    read: Callable[[Span], Reading | None],
+    read: Callable[[Span], Reading],
 ) -> Generator[None, None, Sequence[Span]]:
     """Return the spans with the attributes that were moved into log records; a span's own attributes win.
 
@@ -153,7 +148,7 @@ def _restored(
             continue
         if reading.is_model:
             if above not in models:
-                models[above] = above not in logged and (read(spans[above]) or NO_READING).is_model
+                models[above] = above not in logged and read(spans[above]).is_model
                 yield
             if not models[above]:
                 continue
@@ -172,7 +167,6 @@ def _restored(
     ]
 
 
-def _says_nothing(reading: Reading) -> bool:
-    if reading.is_agent or reading.is_model or reading.call is not None:
-        return False
-    return reading is NO_READING or reading == Reading(conversation_id=reading.conversation_id)
+def says_nothing(reading: Reading) -> bool:
+    """Return whether a reading has nothing but the id of a conversation."""
+    return reading is NO_READING or _BESIDE_CONVERSATION(reading) == _NOTHING

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from spanscore.compare.matching import json_key
 from spanscore.contracts import CallReading, ModelReading, Reading
-from spanscore.trajectories.readings import NO_READING, NONE, Readings
+from spanscore.trajectories.readings import NO_READING, NONE, Readings, says_nothing
 
 _UNKNOWN: Final = -2
 CUT_NS: Final = 1_000_000
@@ -162,11 +162,7 @@ class SpanTree:
             self.several_conversations = self.conversation_id is not None
             self.conversation_id = self.conversation_id or reading.conversation_id
         # A span with nothing but the id of a session is no agent's: web servers write it as well.
-        self.recognised = (
-            self.recognised
-            or reading.conversation_id is None
-            or reading != Reading(conversation_id=reading.conversation_id)
-        )
+        self.recognised = self.recognised or reading.conversation_id is None or not says_nothing(reading)
 
     def _first_agent(self) -> str | None:
         """Return the earliest agent that no call has started: that is a sub-agent, also of an agent without a name."""
