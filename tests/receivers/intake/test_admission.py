@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from receivers.intake.fast_loop import FastLoop
+from receivers.receiving import having_turn
 from spanscore.receivers.intake.admission import Admission, RetryDelay, Unavailable
 from spanscore.receivers.intake.limited_work import SharedTimeLimit
 from spanscore.receivers.intake.requests import Busy
@@ -85,10 +86,10 @@ def test_who_waits_gets_in_when_another_is_done() -> None:
         told: list[str] = []
 
         async def second() -> None:
-            async with admission.turns.turn():
+            async with having_turn(admission.turns):
                 told.append("second")
 
-        async with admission.turns.turn():
+        async with having_turn(admission.turns):
             waiting = asyncio.create_task(second())
             await asyncio.sleep(0)
             told.append("first")
@@ -146,15 +147,15 @@ def test_who_waited_too_long_is_sent_away_even_when_there_is_room_again() -> Non
 
         async def second() -> None:
             with pytest.raises(TimeoutError):
-                async with admission.turns.turn(wait_s=0.01):
+                async with having_turn(admission.turns, wait_s=0.01):
                     pass
 
-        async with admission.turns.turn():
+        async with having_turn(admission.turns):
             waiting = asyncio.create_task(second())
             await asyncio.sleep(0)
             time.sleep(0.05)  # noqa: ASYNC251 - the loop has no time
         await waiting
-        async with admission.turns.turn(wait_s=0.01):
+        async with having_turn(admission.turns, wait_s=0.01):
             pass
 
     asyncio.run(scenario())
@@ -174,7 +175,7 @@ def test_reading_needs_no_turn() -> None:
 
         reading = [asyncio.create_task(read()) for _ in range(200)]
         await asyncio.sleep(0)
-        async with admission.request(), admission.turns.turn(wait_s=0.01):
+        async with admission.request(), having_turn(admission.turns, wait_s=0.01):
             end.set()
         await asyncio.gather(*reading)
 

@@ -151,8 +151,12 @@ class Intake:
         ):
             raise NoRoom
         decoding = {None: self._traces, "logs": self._logs, "metrics": _metrics}[signal]
-        async with self._turns[bisect_left(_LARGEST, len(body))].turn(len(body)):
+        turns = self._turns[bisect_left(_LARGEST, len(body))]
+        await turns.take(len(body))
+        try:
             return await in_slices(decoding(body, encoding))
+        finally:
+            turns.give_back()
 
     def _traces(self, body: bytes, encoding: Encoding) -> Steps[DecodedRequest]:
         decoded = yield from self._decoding(body, encoding)
