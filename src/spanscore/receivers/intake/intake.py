@@ -204,9 +204,10 @@ class Intake:
                 to.take_other(signal, onward)
         if spans:
             take(spans, sizes)
-        for reason, count in decoded.unread_records.items():
+        unread = decoded.unread_records
+        for reason, count in unread.items():
             self._unread[reason.value] += count
-        is_empty = signal != "metrics" and not decoded.spans and not decoded.unread_records
+        is_empty = signal != "metrics" and not decoded.spans and not unread
         if not decoded.refused and not decoded.caveats:
             return ExportResponse(is_empty=is_empty)
         message = self._flaws.note(decoded, "log records" if signal else "spans")
