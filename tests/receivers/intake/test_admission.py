@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from receivers.intake.fast_loop import FastLoop
 from receivers.receiving import having_turn
 from spanscore.receivers.intake.admission import Admission, RetryDelay, Unavailable
+from spanscore.receivers.intake.arriving import ArrivingBody
 from spanscore.receivers.intake.limited_work import SharedTimeLimit
 from spanscore.receivers.intake.requests import Busy
 
@@ -169,7 +171,7 @@ def test_reading_needs_no_turn() -> None:
         end = asyncio.Event()
 
         async def read() -> None:
-            async with admission.request() as held, held.reading():
+            async with reading_in(admission) as held:
                 await held.add(3)
                 await end.wait()
 
@@ -182,12 +184,20 @@ def test_reading_needs_no_turn() -> None:
     asyncio.run(scenario())
 
 
+@asynccontextmanager
+async def reading_in(admission: Admission) -> AsyncIterator[ArrivingBody]:
+    """Let a body in that arrives meanwhile."""
+    async with admission.request() as held:
+        with held.reading():
+            yield held
+
+
 async def arriving(admission: Admission, sizes: dict[str, int], told: list[str]) -> list[asyncio.Task[None]]:
     """Begin bodies of these sizes, which never come to their end, and have those cancelled named."""
 
     async def read(name: str, size: int) -> None:
         try:
-            async with admission.request() as held, held.reading():
+            async with reading_in(admission) as held:
                 await held.add(size)
                 await asyncio.Event().wait()
         except Unavailable as unavailable:
@@ -236,10 +246,10 @@ def test_of_new_ones_the_largest_gives_way_to_a_smaller_one() -> None:
         admission = Admission(max_bytes=100)
         told: list[str] = []
         reading = await arriving(admission, {"30": 30, "40": 40, "25": 25, "5": 5}, told)
-        async with admission.request() as held, held.reading():
+        async with reading_in(admission) as held:
             await held.add(20)
             told.append("20 are there")
-        async with admission.request() as held, held.reading():
+        async with reading_in(admission) as held:
             with pytest.raises(Unavailable, match="too many requests at once"):
                 await held.add(60)
         await end(reading)
@@ -266,7 +276,7 @@ def test_nobody_goes_for_nothing(asked: int, told: list[str]) -> None:
         reading = await arriving(admission, {"light": 2, "heavy": 50}, heard)
         await asyncio.sleep(10)
         with suppress(Unavailable):
-            async with admission.request() as held, held.reading():
+            async with reading_in(admission) as held:
                 await held.add(30)
                 await held.add(asked)
                 heard.append("there")
