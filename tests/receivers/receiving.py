@@ -7,9 +7,9 @@ import http.client
 import json
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from serving import DEADLINE_S, LoopThread, loop_thread
 from spanscore.model import REFUSED, Span
-from spanscore.receivers.intake.admission import Admission
+from spanscore.receivers.intake.admission import Admission, SmallestFirst
 from spanscore.receivers.intake.behind import OtherSignal
 from spanscore.receivers.intake.intake import Intake, IntakeCounts
 from spanscore.receivers.otlp import HttpServer
@@ -183,6 +183,16 @@ def is_closed(connection: socket.socket) -> bool:
     return True
 
 
+@asynccontextmanager
+async def having_turn(turns: SmallestFirst, size: int = 0, wait_s: float | None = None) -> AsyncIterator[None]:
+    """Have a turn meanwhile."""
+    await turns.take(size, wait_s)
+    try:
+        yield
+    finally:
+        turns.give_back()
+
+
 @contextmanager
 def busy(receiver: Receiver) -> Iterator[None]:
     """Let one request have its turn meanwhile."""
@@ -190,7 +200,7 @@ def busy(receiver: Receiver) -> Iterator[None]:
     end = asyncio.Event()
 
     async def work() -> None:
-        async with receiver.admission.turns.turn():
+        async with having_turn(receiver.admission.turns):
             begun.set_result(None)
             await end.wait()
 

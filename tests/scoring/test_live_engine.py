@@ -9,6 +9,7 @@ from concurrent.futures import Future
 import pytest
 
 from dialects.spans import built_in_reader
+from receivers.intake.fast_loop import FastLoop
 from receivers.otlp_requests import decoded_span
 from serving import DEADLINE_S
 from spanscore.collect.settings import TraceSettings
@@ -396,3 +397,22 @@ def test_catching_up_lets_others_have_their_turn() -> None:
     asyncio.run(scenario())
     one, two, three, four = (f"trace {number} of 1" for number in range(1, 5))
     assert [one, two, "turn", three, four, "turn"] == seen
+
+
+def test_a_timer_that_is_early_by_the_clock_is_set_again() -> None:
+    """Where the clock is coarse, as on Windows, a timer may end before the time at which a trace is due."""
+    seen: list[str] = []
+    pipeline = Slow(seen)
+    table = TraceTable(TraceSettings(trace_timeout_s=0.5), lambda _: False)
+
+    async def scenario() -> None:
+        live = timed(table, pipeline)
+        live.take([decoded_span(1)], [100])
+        await asyncio.sleep(0.7)
+        pipeline.now = 0.6
+        await asyncio.sleep(0.7)
+        live.stop()
+
+    with asyncio.Runner(loop_factory=FastLoop) as runner:
+        runner.run(scenario())
+    assert ["trace 1 of 1"] == seen

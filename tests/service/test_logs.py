@@ -210,7 +210,7 @@ def test_a_session_from_kafka_beside_spans_with_its_id() -> None:
 
     async def scenario() -> None:
         member = Member(0)
-        member.partitions._intake.reload(Wanted(log_names=NAMES))
+        member.partitions.intake.reload(Wanted(log_names=NAMES))
         key = PREDICTED.hex().encode()
         await member.partitions.take([KafkaRecord(0, 4, key, foreign_span())])
         await member.partitions.take([KafkaRecord(0, 5, key, OF_SESSION)])
@@ -320,7 +320,7 @@ def test_from_kafka() -> None:
 
     async def scenario() -> None:
         member = Member(0)
-        member.partitions._intake.reload(Wanted(log_names=NAMES))
+        member.partitions.intake.reload(Wanted(log_names=NAMES))
         key = trace_id(1).hex().encode()
         await member.partitions.take([KafkaRecord(0, 4, key, FIRST)])
         assert {0: 4} == member.offsets

@@ -284,9 +284,9 @@ class Findings:
         )
 
 
-_NO_TRACE_ID: Final = bytes(16)
+NO_TRACE_ID: Final = bytes(16)
 
 
 def is_trace_id(trace_id: bytes) -> bool:
     """Return whether bytes are a valid trace id."""
-    return len(trace_id) == len(_NO_TRACE_ID) and trace_id != _NO_TRACE_ID
+    return len(trace_id) == len(NO_TRACE_ID) and trace_id != NO_TRACE_ID

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from spanscore.messages.printable import printable
-from spanscore.otlp.findings import Caveat, Findings, Refusal, SpanRefused, is_trace_id
+from spanscore.otlp.findings import NO_TRACE_ID, Caveat, Findings, Refusal, SpanRefused
 
 _ID_SHOWN: Final = 40
 _TRACE_ID_LENGTH: Final = 16
@@ -15,7 +15,7 @@ _NO_SPAN_ID: Final = bytes(_SPAN_ID_LENGTH)
 
 def check_ids(trace_id: bytes, span_id: bytes, parent_span_id: bytes, findings: Findings) -> bytes:
     """Return the parent's id, empty for a root, or refuse the span."""
-    if not is_trace_id(trace_id):
+    if len(trace_id) != _TRACE_ID_LENGTH or trace_id == NO_TRACE_ID:
         raise SpanRefused(Refusal.INVALID_TRACE_ID, told_of_id("trace_id", trace_id, _TRACE_ID_LENGTH))
     if len(span_id) != _SPAN_ID_LENGTH or span_id == _NO_SPAN_ID:
         raise SpanRefused(Refusal.INVALID_SPAN_ID, told_of_id("span_id", span_id, _SPAN_ID_LENGTH))

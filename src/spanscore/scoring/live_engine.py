@@ -198,11 +198,9 @@ class LiveEngine:
 
     def _work(self) -> None:
         """Score due traces, in slices, unless a slice is scheduled already, and set the timer for the next one."""
-        if self._stopped:  # another thread has the engine now
+        if self._going_on is not None or self._stopped or self._rests:  # once stopped, another thread has the engine
             return
         self._note_stall()
-        if self._going_on is not None or self._rests:
-            return
         try:
             until = self._clock() + _SLICE_S
             is_done = (not self._arriving or self._take_arriving(until)) and self.engine.work(until)
@@ -220,7 +218,7 @@ class LiveEngine:
             if self._timer is not None:
                 self._timer.cancel()
             self._due = due
-            self._timer = self._loop.call_later(max(0.0, due - self._clock()), self._work)
+            self._timer = self._loop.call_later(max(0.0, due - self._clock()), self._expire)
 
     def _look_ahead(self) -> float:
         """Score traces that are due soon, if nothing has run since the last call, and return when to call it again.
@@ -238,9 +236,13 @@ class LiveEngine:
             return due
         return now + _BUSY_S if _IDLE_S <= passed < _BUSY_S else -math.inf
 
+    def _expire(self) -> None:
+        self._note_stall()
+        self._due = math.inf  # also if the timer was a little early by the clock
+        self._work()
+
     def _note_stall(self) -> None:
         now = self._clock()
-        if now >= self._due:  # the timer has ended
-            if now - self._due > _STALLED_S:
-                self.engine.table.resumed(now, since=self._due)
+        if now - self._due > _STALLED_S:
+            self.engine.table.resumed(now, since=self._due)
             self._due = math.inf

@@ -2,14 +2,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from receivers.intake.fast_loop import FastLoop
+from receivers.receiving import having_turn
 from spanscore.receivers.intake.admission import Admission, RetryDelay, Unavailable
+from spanscore.receivers.intake.arriving import ArrivingBody
 from spanscore.receivers.intake.limited_work import SharedTimeLimit
 from spanscore.receivers.intake.requests import Busy
 
@@ -85,10 +88,10 @@ def test_who_waits_gets_in_when_another_is_done() -> None:
         told: list[str] = []
 
         async def second() -> None:
-            async with admission.turns.turn():
+            async with having_turn(admission.turns):
                 told.append("second")
 
-        async with admission.turns.turn():
+        async with having_turn(admission.turns):
             waiting = asyncio.create_task(second())
             await asyncio.sleep(0)
             told.append("first")
@@ -146,15 +149,15 @@ def test_who_waited_too_long_is_sent_away_even_when_there_is_room_again() -> Non
 
         async def second() -> None:
             with pytest.raises(TimeoutError):
-                async with admission.turns.turn(wait_s=0.01):
+                async with having_turn(admission.turns, wait_s=0.01):
                     pass
 
-        async with admission.turns.turn():
+        async with having_turn(admission.turns):
             waiting = asyncio.create_task(second())
             await asyncio.sleep(0)
             time.sleep(0.05)  # noqa: ASYNC251 - the loop has no time
         await waiting
-        async with admission.turns.turn(wait_s=0.01):
+        async with having_turn(admission.turns, wait_s=0.01):
             pass
 
     asyncio.run(scenario())
@@ -168,17 +171,25 @@ def test_reading_needs_no_turn() -> None:
         end = asyncio.Event()
 
         async def read() -> None:
-            async with admission.request() as held, held.reading():
+            async with reading_in(admission) as held:
                 await held.add(3)
                 await end.wait()
 
         reading = [asyncio.create_task(read()) for _ in range(200)]
         await asyncio.sleep(0)
-        async with admission.request(), admission.turns.turn(wait_s=0.01):
+        async with admission.request(), having_turn(admission.turns, wait_s=0.01):
             end.set()
         await asyncio.gather(*reading)
 
     asyncio.run(scenario())
+
+
+@asynccontextmanager
+async def reading_in(admission: Admission) -> AsyncIterator[ArrivingBody]:
+    """Let a body in that arrives meanwhile."""
+    async with admission.request() as held:
+        with held.reading():
+            yield held
 
 
 async def arriving(admission: Admission, sizes: dict[str, int], told: list[str]) -> list[asyncio.Task[None]]:
@@ -186,7 +197,7 @@ async def arriving(admission: Admission, sizes: dict[str, int], told: list[str])
 
     async def read(name: str, size: int) -> None:
         try:
-            async with admission.request() as held, held.reading():
+            async with reading_in(admission) as held:
                 await held.add(size)
                 await asyncio.Event().wait()
         except Unavailable as unavailable:
@@ -235,10 +246,10 @@ def test_of_new_ones_the_largest_gives_way_to_a_smaller_one() -> None:
         admission = Admission(max_bytes=100)
         told: list[str] = []
         reading = await arriving(admission, {"30": 30, "40": 40, "25": 25, "5": 5}, told)
-        async with admission.request() as held, held.reading():
+        async with reading_in(admission) as held:
             await held.add(20)
             told.append("20 are there")
-        async with admission.request() as held, held.reading():
+        async with reading_in(admission) as held:
             with pytest.raises(Unavailable, match="too many requests at once"):
                 await held.add(60)
         await end(reading)
@@ -265,7 +276,7 @@ def test_nobody_goes_for_nothing(asked: int, told: list[str]) -> None:
         reading = await arriving(admission, {"light": 2, "heavy": 50}, heard)
         await asyncio.sleep(10)
         with suppress(Unavailable):
-            async with admission.request() as held, held.reading():
+            async with reading_in(admission) as held:
                 await held.add(30)
                 await held.add(asked)
                 heard.append("there")

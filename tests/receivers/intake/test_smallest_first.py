@@ -9,6 +9,7 @@ from contextlib import suppress
 from hypothesis import given
 from hypothesis import strategies as st
 
+from receivers.receiving import having_turn
 from spanscore.receivers.intake.admission import SmallestFirst
 
 
@@ -19,7 +20,7 @@ def order(sizes: Sequence[int], at_once: int, leaving: Sequence[int] = ()) -> tu
 
     async def work(turns: SmallestFirst, size: int) -> None:
         nonlocal most, now
-        async with turns.turn(size):
+        async with having_turn(turns, size):
             had.append(size)
             now += 1
             most = max(most, now)
@@ -38,7 +39,7 @@ def order(sizes: Sequence[int], at_once: int, leaving: Sequence[int] = ()) -> tu
         for task in tasks:
             with suppress(asyncio.CancelledError):
                 await task
-        async with asyncio.timeout(10), turns.turn(0):  # one is free
+        async with asyncio.timeout(10), having_turn(turns, 0):  # one is free
             pass
 
     asyncio.run(scenario())

@@ -46,9 +46,8 @@ class SmallestFirst:
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._numbers: Final = count()
 
-    @asynccontextmanager
-    async def turn(self, size: int = 0, wait_s: float | None = None) -> AsyncIterator[None]:
-        """Have a turn in this context, as a request of that size; requests of one size in their order.
+    async def take(self, size: int = 0, wait_s: float | None = None) -> None:
+        """Take a turn until `give_back`, as a request of that size; requests of one size in their order.
 
         Raises:
             TimeoutError: it has waited for longer than `wait_s` seconds.
@@ -57,10 +56,15 @@ class SmallestFirst:
             self._free -= 1
         else:
             await self._wait(size, wait_s)
-        try:
-            yield
-        finally:
-            self._give_back()
+
+    def give_back(self) -> None:
+        """Give a turn to the next waiting request, if there is one."""
+        while self._waiting:
+            *_, turn = heappop(self._waiting)
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
 
     async def _wait(self, size: int, wait_s: float | None) -> None:
         loop = asyncio.get_running_loop()
@@ -71,20 +75,11 @@ class SmallestFirst:
                 await turn
         except (asyncio.CancelledError, TimeoutError):
             if not turn.cancelled():  # it was given the turn, and does not need it any more
-                self._give_back()
+                self.give_back()
             raise
         if wait_s is not None and loop.time() - began > wait_s:  # by a busy loop: its sender may have given up
-            self._give_back()
+            self.give_back()
             raise TimeoutError
-
-    def _give_back(self) -> None:
-        """Give a turn to the next waiting request, if there is one."""
-        while self._waiting:
-            *_, turn = heappop(self._waiting)
-            if not turn.done():
-                turn.set_result(None)
-                return
-        self._free += 1
 
 
 class RetryDelay:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -59,7 +59,7 @@ class BodyMemory:
         self.free_bytes -= size
         body.size = size
         try:
-            async with body.reading(limit):
+            with body.reading(limit):
                 yield
         finally:
             self.free_bytes += size
@@ -119,8 +119,8 @@ class ArrivingBody:
     is_cancelled: bool = False
     _work: LimitedWork | None = None
 
-    @asynccontextmanager
-    async def reading(self, limit: SharedTimeLimit = NO_LIMIT) -> AsyncIterator[None]:
+    @contextmanager
+    def reading(self, limit: SharedTimeLimit = NO_LIMIT) -> Iterator[None]:
         """Read the body in this context: meanwhile it may be cancelled for another one.
 
         Raises:

@@ -56,12 +56,15 @@ class Door:
         """
         admission, intake = self.admission, self._intake
         try:
-            async with admission.turns.turn(wait_s=admission.wait_s):
+            await admission.turns.take(wait_s=admission.wait_s)
+            try:
                 with self._limit.work():
                     request = await intake.decode(body, encoding, signal)
                     answer = intake.accept(request)
                 if intake.keep is not None:
                     await intake.keep.stored()
+            finally:
+                admission.turns.give_back()
         except TimeoutError as error:
             raise admission.refusal(Busy.REQUESTS) from error
         except NoRoom as error:

@@ -151,8 +151,12 @@ class Intake:
         ):
             raise NoRoom
         decoding = {None: self._traces, "logs": self._logs, "metrics": _metrics}[signal]
-        async with self._turns[bisect_left(_LARGEST, len(body))].turn(len(body)):
+        turns = self._turns[bisect_left(_LARGEST, len(body))]
+        await turns.take(len(body))
+        try:
             return await in_slices(decoding(body, encoding))
+        finally:
+            turns.give_back()
 
     def _traces(self, body: bytes, encoding: Encoding) -> Steps[DecodedRequest]:
         decoded = yield from self._decoding(body, encoding)
@@ -200,9 +204,10 @@ class Intake:
                 to.take_other(signal, onward)
         if spans:
             take(spans, sizes)
-        for reason, count in decoded.unread_records.items():
+        unread = decoded.unread_records
+        for reason, count in unread.items():
             self._unread[reason.value] += count
-        is_empty = signal != "metrics" and not decoded.spans and not decoded.unread_records
+        is_empty = signal != "metrics" and not decoded.spans and not unread
         if not decoded.refused and not decoded.caveats:
             return ExportResponse(is_empty=is_empty)
         message = self._flaws.note(decoded, "log records" if signal else "spans")
