@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -109,6 +110,16 @@ def test_each_agent_and_each_case_can_have_its_own(tmp_path: Path) -> None:
     assert ["lookup", "check", "refund"] == learned(config)["a.steps"]["steps"]
     assert ["lookup", "check", "voucher", "mail"] == learned(config)["b.steps"]["steps"]
     assert "few runs, 6: " in ended.stdout
+
+
+@pytest.mark.parametrize("name", [{"arrayValue": {"values": [{"stringValue": "a"}]}}, {"boolValue": True}])
+def test_agents_whose_name_is_no_text(tmp_path: Path, name: dict[str, Any]) -> None:
+    """They are told apart by another attribute."""
+    path, config = Path(recorded(tmp_path / "good.jsonl", *GOOD)), tmp_path / "learned.yaml"
+    path.write_text(path.read_text().replace('{"stringValue": "refund"}', json.dumps(name)))
+
+    assert (0, "") == ((ended := spanscore("learn", path, "-o", config)).returncode, ended.stderr)
+    assert ["pass"] * 12 == verdicts(str(path), config)
 
 
 def test_a_learned_configuration_is_replaced_and_no_other(tmp_path: Path) -> None:

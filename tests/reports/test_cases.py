@@ -27,6 +27,7 @@ def of_case(case: AttributeValue) -> Trajectory:
         ({"test.case.id": "", "gen_ai.conversation.id": "c"}, None, "c"),
         ({"test.case.id": 7}, None, "7"),
         ({"test.case.id": ["a"]}, None, None),
+        ({"test.case.id": True}, None, None),
         ({}, None, None),
         ({"test.case.id": "a", "my.case": "m"}, "my.case", "m"),
         ({"test.case.id": "a"}, "my.case", None),

@@ -150,9 +150,10 @@ def _by_agent(runs: Sequence[Trajectory]) -> list[_RunGroup]:
         return []
     agents = [each.agent for each in runs]
     for key in _MATCHED_BY:
-        values = [each.attributes.get(key) for each in runs]
-        if None not in values and len(set(values)) == len(set(agents)) == len(set(zip(values, agents, strict=True))):
-            return _grouped(runs, key, list(map(str, values)))
+        values = [value for each in runs if isinstance(value := each.attributes.get(key), str)]
+        pairs = set(zip(values, agents, strict=False))
+        if len(values) == len(runs) and len(set(values)) == len(set(agents)) == len(pairs):
+            return _grouped(runs, key, values)
     services = [each.service for each in runs]
     return (
         [_RunGroup("agent", {}, runs)] if None in services else _grouped(runs, "service.name", list(map(str, services)))

@@ -27,7 +27,7 @@ def case_of(trajectory: Trajectory, key: str | None = None) -> str | None:
     """Return the case of a run, by `CASE_KEYS` or by the attribute `key`; None where nothing names it."""
     for each in CASE_KEYS if key is None else (key,):
         value = trajectory.attributes.get(each)
-        if isinstance(value, (str, int)) and str(value):
+        if isinstance(value, (str, int)) and not isinstance(value, bool) and str(value):  # as datasets take it
             return str(value)
     return None
 
