@@ -98,7 +98,10 @@ _PRINTED_RESULT: Final = re.compile(
 """A result as Python prints it."""
 _PRINTED_TEXT: Final = re.compile(r"""TextContent\(type='text', text=('(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")""")
 
-WORDS: Final = (*_FAILED, "reject", "denied", "not approved", "blocked by hook")
+_RAN_INTO_ERROR: Final = "An error occurred while running the tool. Please try again."
+"""The beginning of the result that the OpenAI Agents SDK gives for a tool that raises."""
+
+WORDS: Final = (*_FAILED, _RAN_INTO_ERROR, "reject", "denied", "not approved", "blocked by hook")
 """Words of which every relevant result has one: no encoder escapes letters. Each is looked for in every result."""
 
 
@@ -119,7 +122,7 @@ def with_control_flow(span: Span, reading: Reading) -> Reading:
     state = raised or (call.state if call.state in _NOT_MADE else _written(span, call))
     if state is not None:
         call = replace(call, state=state, error=None, error_type=None)
-    elif call.error is None and (failure := mcp_failure(call.result)) is not None:
+    elif call.error is None and (failure := failure_in(call.result)) is not None:
         call = replace(call, error=failure)
     return reading if call is reading.call else replace(reading, call=call)
 
@@ -134,6 +137,13 @@ def state_of_result(result: Recorded) -> CallState | None:
         case {"type": str(kind)} if kind == _DENIED:
             return "refused"
     return None
+
+
+def failure_in(result: Recorded) -> str | None:
+    """Return a short text if a result is the report of a failed tool, by an MCP server or the OpenAI Agents SDK."""
+    if isinstance(result, str) and result.startswith(_RAN_INTO_ERROR):
+        return content.short(result)
+    return mcp_failure(result)
 
 
 def mcp_failure(result: Recorded) -> str | None:
