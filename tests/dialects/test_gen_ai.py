@@ -419,3 +419,17 @@ def test_a_result_that_is_the_message_to_the_model(told: str, error: str | None)
     assert calls(span(1, "execute_tool book", known)) == [
         call(1, "book", result="BK-1", error=error, call_id="c1"),
     ]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "An error occurred while running the tool. Please try again. Error: full",
+        "An error occurred when calling tool `book`:\nValueError: full",
+    ],
+)
+def test_a_framework_s_text_of_a_tool_that_raised(told: str) -> None:
+    """The OpenAI Agents SDK and Qwen-Agent hand it to the model; some instrumentations write no other sign."""
+    known = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "book", "gen_ai.tool.call.result": told}
+    (made,) = calls(span(1, "execute_tool book", known))
+    assert made.error == told.partition("\n")[0]

@@ -2,7 +2,7 @@
 
 A run that pauses for a person leaves a tool's span with an exception, or with a constant for a result. Both come from
 the framework and not from the instrumentation, so that every dialect that reads its spans meets them. The same holds
-for the result of an MCP server that says that the tool failed.
+for a result that says that the tool failed: an MCP server's, or the constant text of a framework.
 """
 
 from __future__ import annotations
@@ -98,10 +98,11 @@ _PRINTED_RESULT: Final = re.compile(
 """A result as Python prints it."""
 _PRINTED_TEXT: Final = re.compile(r"""TextContent\(type='text', text=('(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")""")
 
-_RAN_INTO_ERROR: Final = "An error occurred while running the tool. Please try again."
-"""The beginning of the result that the OpenAI Agents SDK gives for a tool that raises."""
+_AN_ERROR: Final = "An error occurred "
+_RAISED_TEXTS: Final = (f"{_AN_ERROR}while running the tool. Please try again.", f"{_AN_ERROR}when calling tool `")
+"""The beginnings of the result that the OpenAI Agents SDK, and Qwen-Agent, give for a tool that raises."""
 
-WORDS: Final = (*_FAILED, _RAN_INTO_ERROR, "reject", "denied", "not approved", "blocked by hook")
+WORDS: Final = (*_FAILED, _AN_ERROR, "reject", "denied", "not approved", "blocked by hook")
 """Words of which every relevant result has one: no encoder escapes letters. Each is looked for in every result."""
 
 
@@ -140,8 +141,8 @@ def state_of_result(result: Recorded) -> CallState | None:
 
 
 def failure_in(result: Recorded) -> str | None:
-    """Return a short text if a result is the report of a failed tool, by an MCP server or the OpenAI Agents SDK."""
-    if isinstance(result, str) and result.startswith(_RAN_INTO_ERROR):
+    """Return a short text if a result is a report of a failed tool, by an MCP server or the framework."""
+    if isinstance(result, str) and result.startswith(_RAISED_TEXTS):
         return content.short(result)
     return mcp_failure(result)
 
