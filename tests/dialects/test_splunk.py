@@ -60,4 +60,5 @@ def test_a_tool_of_openai_agents_that_waits() -> None:
 
     assert (paused.calls, paused.completeness.paused) == ((), ("pay",))
     assert (whole.names, whole.completeness.paused) == (("pay",), ())
+    assert [each.may_have_failed for each in (*whole.calls, *resumed.calls)] == [True, False]
     assert resumed.completeness.begin_unseen

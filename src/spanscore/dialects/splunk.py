@@ -25,7 +25,8 @@ class Splunk(FrameworkDialect):
 
     They follow the GenAI conventions. A step of a graph that an interrupt has ended has the status `interrupted`, with
     the calls that a person is asked about. A tool of the OpenAI Agents SDK that waits for approval has a span without a
-    result, and the messages to a model are recorded without the calls in them.
+    result, and the messages to a model are recorded without the calls in them; one that failed has the SDK's text for a
+    result.
     """
 
     markers = Markers(attributes=frozenset({_SAMPLED, _STATUS, _COMMAND}))
@@ -42,8 +43,9 @@ class Splunk(FrameworkDialect):
             call = gen_ai.call(span)
             if call.tool_type is None:  # only the OpenAI Agents SDK has one
                 return None
-            is_open = gen_ai.RESULT not in attributes and call.error is None
-            return Reading(call=replace(call, state="uncertain") if is_open else call, only_if_asked=True)
+            if gen_ai.RESULT not in attributes and call.error is None:
+                call = replace(call, state="uncertain", may_have_failed=True)
+            return Reading(call=call, only_if_asked=True)
         if attributes.get(_FRAMEWORK) == _OPENAI_AGENTS:
             return Reading(refuses_silently=True, leaves_out_calls=gen_ai.INPUT in attributes)
         is_interrupted = attributes.get(_STATUS) == "interrupted"
