@@ -403,3 +403,33 @@ def test_a_message_that_is_a_text_is_read_once() -> None:
     held = event("gen_ai.choice", {"gen_ai.event.content": json.dumps(choice)})
 
     assert told_in(span(1, "chat", CHAT, events=(held,)))[1] == ["book"]
+
+
+@pytest.mark.parametrize(
+    ("told", "error"),
+    [
+        ("content='BK-1' name='book' tool_call_id='c1'", None),
+        ('{"name": "book", "tool_call_id": "c1", "content": "BK-1"}', None),
+        ("content='BK-1' name='book' tool_call_id='c1' status='error'", "BK-1"),
+    ],
+)
+def test_a_result_that_is_the_message_to_the_model(told: str, error: str | None) -> None:
+    """Instrumentations of LangChain write it, printed or as JSON: it has the call's id."""
+    known = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "book", "gen_ai.tool.call.result": told}
+    assert calls(span(1, "execute_tool book", known)) == [
+        call(1, "book", result="BK-1", error=error, call_id="c1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "An error occurred while running the tool. Please try again. Error: full",
+        "An error occurred when calling tool `book`:\nValueError: full",
+    ],
+)
+def test_a_framework_s_text_of_a_tool_that_raised(told: str) -> None:
+    """The OpenAI Agents SDK and Qwen-Agent hand it to the model; some instrumentations write no other sign."""
+    known = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "book", "gen_ai.tool.call.result": told}
+    (made,) = calls(span(1, "execute_tool book", known))
+    assert made.error == told.partition("\n")[0]

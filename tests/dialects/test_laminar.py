@@ -49,3 +49,32 @@ def test_the_session_is_the_conversation() -> None:
     named = observed(1, "planner", "DEFAULT", **{"association.properties.session_id": "s-1"})
 
     assert [run.conversation_id for run in read(named, observed(2, "book", "TOOL"))] == ["s-1"]
+
+
+def test_openhands() -> None:
+    """A call is named after the class of its action: the model asked for a tool. One of an unknown tool has failed."""
+    part = {"function": {"name": "terminal", "arguments": '{"command": "ls"}'}, "id": "c1", "type": "function"}
+    asked = json.dumps([{"role": "assistant", "content": None, "tool_calls": [part]}])
+    action = '{"action":{"command":"ls","kind":"TerminalAction"}}'
+    wrong = '{"tool_input":{"id":"c2","name":"book","arguments":"{\\"n\\": 1}"}}'
+    told = '{"role":"tool","content":[{"type":"text","text":"Tool \'book\' not found"}]}'
+
+    def node(number: int, name: str, kind: str, **attributes: str) -> Span:
+        call_id = {"lmnr.association.properties.metadata.tool_call_id": attributes.pop("call_id", "")}
+        held = {f"lmnr.span.{key}": value for key, value in attributes.items()}
+        return span(number, name, {"lmnr.span.type": kind, **call_id, **held}, parent=1)
+
+    model = node(2, "litellm.completion", "LLM")
+    made = calls(
+        span(1, "conversation", {"lmnr.span.type": "DEFAULT"}),
+        model._replace(attributes={**model.attributes, "gen_ai.output.messages": asked}),
+        node(3, "TerminalAction", "TOOL", input=action, output='{"content":[],"is_error":false}', call_id="c1"),
+        node(4, "InvalidToolCall", "TOOL", input=wrong, output=told, call_id="c2"),
+        node(5, "mine", "TOOL", input='{"tool_input": {"name": "x", "arguments": "y"}}'),
+    )
+
+    assert [(each.name, each.arguments, each.call_id, each.error) for each in made] == [
+        ("terminal", {"command": "ls"}, "c1", None),
+        ("book", {"n": 1}, "c2", "Tool 'book' not found"),
+        ("mine", {"tool_input": {"name": "x", "arguments": "y"}}, None, None),
+    ]

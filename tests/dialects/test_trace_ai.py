@@ -62,3 +62,17 @@ def test_a_run_that_is_given_an_answer_continues() -> None:
         spans = node(1, "shop", "AGENT", input__value=root), node(2, step, "CHAIN", 1), node(3, "ChatOpenAI", "LLM", 1)
         (run,) = read(*spans)
         assert expected is run.completeness.begin_unseen
+
+
+def test_a_tool_of_openai_agents_that_waits() -> None:
+    """It has no result; the agent is a node of a graph."""
+    before = (
+        node(1, "shop", "AGENT", graph__node__id="shop"),
+        node(2, "response", "LLM", 1),
+        node(3, "pay", "TOOL", 1, gen_ai__tool__name="pay", input__value="{}"),
+    )
+    own = [each._replace(scope="traceai_openai_agents") for each in before]
+    (paused,) = read(*own)
+    (made,) = read(*before)
+    assert (paused.agent, paused.names, paused.completeness.paused) == ("shop", (), ("pay",))
+    assert (made.names, made.completeness.paused) == (("pay",), ())

@@ -2,7 +2,7 @@
 
 A run that pauses for a person leaves a tool's span with an exception, or with a constant for a result. Both come from
 the framework and not from the instrumentation, so that every dialect that reads its spans meets them. The same holds
-for the result of an MCP server that says that the tool failed.
+for a result that says that the tool failed: an MCP server's, or the constant text of a framework.
 """
 
 from __future__ import annotations
@@ -98,7 +98,11 @@ _PRINTED_RESULT: Final = re.compile(
 """A result as Python prints it."""
 _PRINTED_TEXT: Final = re.compile(r"""TextContent\(type='text', text=('(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")""")
 
-WORDS: Final = (*_FAILED, "reject", "denied", "not approved", "blocked by hook")
+_AN_ERROR: Final = "An error occurred "
+_RAISED_TEXTS: Final = (f"{_AN_ERROR}while running the tool. Please try again.", f"{_AN_ERROR}when calling tool `")
+"""The beginnings of the result that the OpenAI Agents SDK, and Qwen-Agent, give for a tool that raises."""
+
+WORDS: Final = (*_FAILED, _AN_ERROR, "reject", "denied", "not approved", "blocked by hook")
 """Words of which every relevant result has one: no encoder escapes letters. Each is looked for in every result."""
 
 
@@ -119,7 +123,7 @@ def with_control_flow(span: Span, reading: Reading) -> Reading:
     state = raised or (call.state if call.state in _NOT_MADE else _written(span, call))
     if state is not None:
         call = replace(call, state=state, error=None, error_type=None)
-    elif call.error is None and (failure := mcp_failure(call.result)) is not None:
+    elif call.error is None and (failure := failure_in(call.result)) is not None:
         call = replace(call, error=failure)
     return reading if call is reading.call else replace(reading, call=call)
 
@@ -134,6 +138,13 @@ def state_of_result(result: Recorded) -> CallState | None:
         case {"type": str(kind)} if kind == _DENIED:
             return "refused"
     return None
+
+
+def failure_in(result: Recorded) -> str | None:
+    """Return a short text if a result is a report of a failed tool, by an MCP server or the framework."""
+    if isinstance(result, str) and result.startswith(_RAISED_TEXTS):
+        return content.short(result)
+    return mcp_failure(result)
 
 
 def mcp_failure(result: Recorded) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from spanscore.contracts import (
@@ -22,6 +23,7 @@ from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import openinference
+from spanscore.dialects._tool_message import tool_message
 from spanscore.model import (
     EMPTY,
     JSON,
@@ -50,6 +52,8 @@ _HANDOFFS: Final = frozenset({"handoff", "agent_handoff"})
 _CREATION: Final = "create_agent"
 """Says that an agent is there. Its runs have spans of their own, often in other traces."""
 _TOOL_SPAN: Final = f"{EXECUTE_TOOL} "
+_MESSAGE: Final = "tool_call_id"
+"""The field that every message has that holds a tool's result."""
 
 _AGENT_FRAMEWORK: Final = frozenset({"agent_framework", "Experimental.Microsoft.Agents.AI"})
 """The scopes whose runs, in Python and .NET, end with a finish reason that asks for tools only if a person has to
@@ -126,7 +130,7 @@ class GenAi:
     reads = READS
     reads_for_model_calls = READS_FOR_MODEL_CALLS
     result_keys = frozenset({RESULT})
-    telling_words: ClassVar = {INPUT: messages.WORDS_OF_ANSWERS, RESULT: control_flow.WORDS}
+    telling_words: ClassVar = {INPUT: messages.WORDS_OF_ANSWERS, RESULT: (*control_flow.WORDS, _MESSAGE)}
     capture_settings = (
         CaptureSetting(
             "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY "
@@ -233,7 +237,15 @@ def call(span: Span) -> CallReading:
     # OpenInference, told to write both conventions, has the tool's schema for its arguments.
     is_both = openinference.KIND in attributes and openinference.INPUT in attributes
     given = None if is_both else attributes.get(ARGUMENTS)
-    return content.call(span, name, given, attributes.get(RESULT), attributes.get(CALL_ID))
+    read = content.call(span, name, given, attributes.get(RESULT), attributes.get(CALL_ID))
+    held = attributes.get(RESULT)
+    if not isinstance(held, str) or _MESSAGE not in held:
+        return read
+    # Instrumentations of LangChain write the message to the model that holds the result.
+    message = tool_message(read.result)
+    return replace(
+        read, result=message.content, call_id=read.call_id or message.call_id, error=read.error or message.error
+    )
 
 
 def _name_in(span_name: str) -> str | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import Markers, ModelCallReading, ModelReading, Reading
+from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai
 from spanscore.dialects._framework import FrameworkDialect
@@ -14,6 +15,7 @@ _TYPE: Final = "lmnr.span.type"
 _INPUT: Final = "lmnr.span.input"
 _OUTPUT: Final = "lmnr.span.output"
 _SESSION: Final = "lmnr.association.properties.session_id"
+_CALL_ID: Final = "lmnr.association.properties.metadata.tool_call_id"
 
 
 class Laminar(FrameworkDialect):
@@ -22,18 +24,19 @@ class Laminar(FrameworkDialect):
     `@observe(span_type="TOOL")` writes a call: `lmnr.span.type` is `TOOL`, the span's name is the tool's, the
     arguments are in `lmnr.span.input` and the result is in `lmnr.span.output`. Spans of type `LLM` have the GenAI
     attributes, but no operation name. No span is marked as an agent's.
+    OpenHands (recorded with 1.58.2) names the span after the class of the action: the tool's name is in what the model
+    asked for.
     """
 
     markers = Markers(attributes=frozenset({_TYPE}))
-    reads = gen_ai.READS | {_INPUT, _OUTPUT, _SESSION}
+    reads = gen_ai.READS | {_INPUT, _OUTPUT, _SESSION, _CALL_ID}
     reads_for_model_calls = gen_ai.READS_FOR_MODEL_CALLS
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
         kind = attributes.get(_TYPE)
-        is_tool = kind == "TOOL"
         return Reading(
-            call=content.call(span, span.name, attributes.get(_INPUT), attributes.get(_OUTPUT)) if is_tool else None,
+            call=_call(span) if kind == "TOOL" else None,
             is_model=kind == "LLM",
             conversation_id=content.text(attributes.get(_SESSION)),
         )
@@ -45,3 +48,20 @@ class Laminar(FrameworkDialect):
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
         return gen_ai.model_call(span) if span.attributes.get(_TYPE) == "LLM" else None
+
+
+def _call(span: Span) -> CallReading:
+    attributes = span.attributes
+    call = content.call(
+        span, span.name, attributes.get(_INPUT), attributes.get(_OUTPUT), content.unquoted(attributes.get(_CALL_ID))
+    )
+    action = content.field(call.arguments, "action")
+    if isinstance(action, dict) and "kind" in action:
+        given = {key: value for key, value in action.items() if key != "kind"}
+        return replace(call, name=None, arguments=given)
+    match call.arguments:
+        case {"tool_input": {"name": str(name), "arguments": str(written)}} if call.call_id is not None:
+            told = content.field(call.result, "content")
+            error = content.text(content.field(told[0], "text")) if isinstance(told, list) and told else None
+            return replace(call, name=name, arguments=content.arguments(written), error=call.error or error or "error")
+    return call

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallReading, ModelReading, Precedence, Reading
@@ -14,17 +15,19 @@ from spanscore.dialects._tool_message import output_message
 from spanscore.model import Span
 
 _KIND: Final = "gen_ai.span.kind"
-_AGENT: Final = "lc_agent_name"
+_OPENAI_AGENTS: Final = "traceai_openai_agents"
+_AGENTS: Final = (gen_ai.AGENT, "lc_agent_name", "graph.node.id")
 _INTERRUPT: Final = "langgraph.interrupt"
 _COMMAND: Final = ('{"input": "Command(', "resume=")
 """The beginning of LangGraph's `Command` as Python prints it, and the field that holds a person's answer."""
 
 
 class TraceAi:
-    """Tool spans of FutureAGI's traceAI (recorded with 0.2.0), and of others with a `gen_ai.span.kind`.
+    """Tool spans of FutureAGI's traceAI (recorded with 0.1.6 and 0.2.0), and of others with a `gen_ai.span.kind`.
 
     The name is in `gen_ai.tool.name`, or is the span's; the arguments are in `input.value` and the result is in
     `output.value`, as in OpenInference. Spans of LangGraph that an interrupt has ended are marked and have not failed.
+    A tool of the OpenAI Agents SDK that waits for approval has a span without a result.
     """
 
     precedence = Precedence.CONVENTION
@@ -32,8 +35,7 @@ class TraceAi:
     reads = content.READS | {
         gen_ai.TOOL_NAME,
         gen_ai.CALL_ID,
-        gen_ai.AGENT,
-        _AGENT,
+        *_AGENTS,
         _INTERRUPT,
         openinference.INPUT,
         openinference.OUTPUT,
@@ -51,7 +53,9 @@ class TraceAi:
             resumes=span.name.endswith(AFTER_MODEL) or _resumes(span),
             is_model=kind == "LLM",
             is_agent=True if is_agent else None,
-            agent=content.first_text(attributes, (gen_ai.AGENT, _AGENT)) if is_agent else None,
+            agent=content.first_text(attributes, _AGENTS) if is_agent else None,
+            only_if_asked=kind == "TOOL" and span.scope == _OPENAI_AGENTS,
+            refuses_silently=span.scope == _OPENAI_AGENTS,
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
@@ -73,7 +77,7 @@ def _call(span: Span, *, is_interrupted: bool) -> CallReading:
     attributes = span.attributes
     given = attributes.get(openinference.INPUT)
     message = output_message(content.decoded(attributes.get(openinference.OUTPUT)))
-    return CallReading(
+    call = CallReading(
         name=content.text(attributes.get(gen_ai.TOOL_NAME)) or span.name,
         arguments=content.arguments(given),
         sole_argument=content.sole_argument(given),
@@ -83,3 +87,5 @@ def _call(span: Span, *, is_interrupted: bool) -> CallReading:
         call_id=content.identifier(attributes.get(gen_ai.CALL_ID)) or message.call_id,
         state="waits" if is_interrupted else "made",
     )
+    is_open = span.scope == _OPENAI_AGENTS and openinference.OUTPUT not in attributes and call.error is None
+    return replace(call, state="uncertain") if is_open else call

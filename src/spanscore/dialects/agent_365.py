@@ -1,0 +1,44 @@
+"""Microsoft Agent 365."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from spanscore.contracts import Markers, Reading
+from spanscore.dialects import _content as content
+from spanscore.dialects import gen_ai
+from spanscore.dialects._framework import FrameworkDialect
+from spanscore.dialects._langgraph import AFTER_MODEL
+from spanscore.model import Span
+
+_SESSION: Final = "microsoft.session.id"
+_RUN: Final = "invoke_agent "
+
+
+class Agent365(FrameworkDialect):
+    """LangChain and the OpenAI Agents SDK under Microsoft Agent 365's observability (recorded with 2.0.0).
+
+    They follow the GenAI conventions, but the agent's name is only in the name of its span, which is the root under
+    LangChain. A tool of the OpenAI Agents SDK that waits for approval has a span without a result.
+    """
+
+    markers = Markers(scopes=frozenset({"microsoft_agents_a365.observability.core.config"}))
+    reads = gen_ai.READS | {_SESSION}
+
+    def read(self, span: Span) -> Reading | None:
+        attributes = span.attributes
+        operation = attributes.get(gen_ai.OPERATION)
+        if operation == gen_ai.EXECUTE_TOOL:
+            call = gen_ai.call(span)
+            is_open = gen_ai.RESULT not in attributes and call.error is None
+            return Reading(call=replace(call, state="uncertain") if is_open else call, only_if_asked=True)
+        is_graph = operation is None and not span.parent_span_id
+        name = span.name.removeprefix(_RUN) if is_graph or span.name.startswith(_RUN) else None
+        return Reading(
+            is_agent=True if is_graph else None,
+            agent=name,
+            resumes=span.name.endswith(AFTER_MODEL),
+            refuses_silently=True,
+            conversation_id=content.text(attributes.get(_SESSION)),
+        )

@@ -1,0 +1,51 @@
+"""TanStack AI."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from spanscore.contracts import CaptureSetting, Markers, Reading
+from spanscore.dialects import _content as content
+from spanscore.dialects import gen_ai
+from spanscore.dialects._framework import FrameworkDialect
+from spanscore.model import NOT_RECORDED, AttributeValue, Span
+
+_OUTCOME: Final = "tanstack.ai.tool.outcome"
+_ITERATIONS: Final = "tanstack.ai.iterations"
+_FAILED: Final = "error"
+
+
+class TanstackAi(FrameworkDialect):
+    """Spans of TanStack AI's OpenTelemetry middleware (recorded with 0.58.0).
+
+    A call has its arguments in `gen_ai.input.messages` and its result in `gen_ai.output.messages`, each as one message
+    of a tool. The scope is the application's.
+    """
+
+    markers = Markers(attributes=frozenset({_OUTCOME, _ITERATIONS}))
+    reads = gen_ai.READS
+    capture_settings = (CaptureSetting("otelMiddleware({captureContent: true})"),)
+
+    def read(self, span: Span) -> Reading | None:
+        attributes = span.attributes
+        if _OUTCOME not in attributes:
+            return Reading(is_agent=True)
+        call = gen_ai.call(span)
+        has_failed = attributes.get(_OUTCOME) == _FAILED
+        return Reading(
+            call=replace(
+                call,
+                arguments=content.arguments(_said(attributes.get(gen_ai.INPUT))),
+                result=NOT_RECORDED if has_failed else content.decoded(_said(attributes.get(gen_ai.OUTPUT))),
+                error=call.error or (_FAILED if has_failed else None),
+            )
+        )
+
+
+def _said(messages: AttributeValue) -> str | None:
+    """Return the text of the only message."""
+    match content.decoded(messages):
+        case [{"content": str(told)}]:
+            return told
+    return None

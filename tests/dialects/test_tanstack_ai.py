@@ -1,0 +1,35 @@
+"""TanStack AI's OpenTelemetry middleware, as version 0.58.0 writes it."""
+
+from __future__ import annotations
+
+import json
+
+from dialects.spans import call, exception, read, span
+from spanscore.model import Span, StatusCode
+
+
+def tool(number: int, outcome: str, said: str | None = None, answer: str | None = None) -> Span:
+    """A tool span; without content if nothing is said."""
+    texts = {"gen_ai.input.messages": said, "gen_ai.output.messages": answer}
+    told = {key: json.dumps([{"role": "tool", "content": text}]) for key, text in texts.items() if text is not None}
+    known = {"gen_ai.tool.name": "book", "gen_ai.tool.call.id": f"c{number}", "tanstack.ai.tool.outcome": outcome}
+    return span(number, "execute_tool book", {**known, **told}, parent=1)
+
+
+def test_content_is_in_messages_of_the_tool() -> None:
+    """A failed call has a result of the middleware's; without content nothing but the names is known."""
+    raised = tool(3, "error", '{"n": 2}', "null")
+    (trajectory,) = read(
+        span(1, "chat m", {"tanstack.ai.iterations": 2}),
+        tool(2, "success", '{"n": 1}', '{"id": "BK-1"}'),
+        raised._replace(status_code=StatusCode.ERROR, events=(exception("Error", "full"),)),
+        tool(4, "error"),
+        tool(5, "success"),
+    )
+
+    assert trajectory.calls == (
+        call(2, "book", {"n": 1}, result={"id": "BK-1"}, call_id="c2"),
+        call(3, "book", {"n": 2}, error="Error: full", error_type="Error", call_id="c3"),
+        call(4, "book", error="error", call_id="c4"),
+        call(5, "book", call_id="c5"),
+    )
