@@ -188,8 +188,9 @@ class TestRefusals:
             return further_down(levels - 1) if levels else schema.problems(value, SchemaWork())
 
         assert [] == further_down(0)
-        with pytest.raises(UncheckableError, match="without end"):
-            further_down(sys.getrecursionlimit() - len(inspect.stack(0)) - 100)
+        for left in range(80, 120):  # a library in Rust panics where the stack ends inside it
+            with pytest.raises(UncheckableError, match="without end"):
+                further_down(sys.getrecursionlimit() - len(inspect.stack(0)) - left)
 
     @pytest.mark.parametrize(
         ("schema", "digits"), [({"multipleOf": 0.1}, 400), ({"type": "string"}, 5_000), ({"enum": [1]}, 5_000)]

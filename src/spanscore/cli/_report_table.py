@@ -12,7 +12,6 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from spanscore.cli._columns import width_of
-from spanscore.cli._marked import details_of, marked_calls
 from spanscore.cli._reason_texts import ROWS_SHOWN, headings, headline, more, over_time, share, since_when, turn_of
 from spanscore.cli._repeated_cases import COLUMNS as COLUMNS_OF_CASES
 from spanscore.cli._summary import Summary
@@ -20,7 +19,7 @@ from spanscore.compare.alignment import CONTEXT, Entry
 from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
 from spanscore.model import Evaluation, Failed, Report, Score, Skipped, ToolCall
-from spanscore.reports.aligned import aligned_lines
+from spanscore.reports.aligned import aligned_lines, details_of, marked_calls
 from spanscore.reports.cases import case_of, conversation_name
 from spanscore.reports.evaluation_event import failure_text
 from spanscore.reports.reason_table import ReasonRow, ReasonTable

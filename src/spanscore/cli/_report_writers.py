@@ -143,11 +143,7 @@ def opened_outputs(
 ) -> list[ReportWriter]:
     """Return the writers that the arguments ask for. Files appear when the stack is left without an error.
 
-    Args:
-        arguments: the arguments of the command.
-        inputs: the paths that are read, with a name of each for messages.
-        stack: closes the files.
-        config: the configuration as it is in the file.
+    The inputs have a name for messages by their path; the configuration is as it is in the file.
 
     Raises:
         ConfigError: a file cannot be written; raised before scoring.

@@ -19,10 +19,8 @@ from spanscore.scoring.evaluator_entry import EvaluatorEntry
 def check_apart(paths: Mapping[str, Path], inputs: Mapping[str, str], shown: Collection[str]) -> None:
     """Refuse output files that are also an input, would be one the next time, or are given twice.
 
-    Args:
-        paths: the files to write, by the name of their option.
-        inputs: the files and directories that are read, with a name of each for messages.
-        shown: the options whose form standard output can have.
+    The paths are by the name of their option, the inputs have a name for messages by their path, and `shown` are the
+    options whose form standard output can have.
 
     Raises:
         ConfigError: a file is refused.

@@ -10,7 +10,6 @@ from typing import Final
 
 from spanscore.cli import FAILED, OK
 from spanscore.cli._lacked import Lacked
-from spanscore.cli._marked import marked_calls
 from spanscore.cli._recordings import passed_over, problems_of, reading, tell, tell_of_unmatched
 from spanscore.cli._selection import Selection, add_filters, add_scored_runs, configured
 from spanscore.compare.differences import json_text
@@ -32,6 +31,7 @@ from spanscore.model import (
     pause,
     reported_trace_id,
 )
+from spanscore.reports.aligned import marked_calls
 from spanscore.reports.evaluation_event import failure_text
 from spanscore.runs import offline
 from spanscore.scoring.evaluator_entry import EvaluatorEntry

@@ -70,11 +70,7 @@ def run(arguments: argparse.Namespace, *, limit_s: float = _LIMIT_S) -> int:
 
 
 def _fetched(base: str, trace: str, limit_s: float) -> Converted | None:
-    """Return a trace as a request, None if Jaeger or Tempo answers that it has none.
-
-    Raises:
-        InputError: the server cannot be asked, is no Jaeger or Tempo, or answers something else.
-    """
+    """Return a trace as a request, None if Jaeger or Tempo answers that it has none."""
     is_known = False
     unknown: InputError | None = None
     for path in _PATHS:

@@ -42,13 +42,7 @@ _SHOWN: Final = 200
 
 
 class ServeRuns:
-    """The last runs of a receiver, from its `/runs.json`.
-
-    Args:
-        url: of its port for Prometheus, with the prefix of a proxy if there is one.
-        headers: of each request, such as the token.
-        content: whether content that it sends is shown.
-    """
+    """The last runs of a receiver, from `/runs.json` below the URL of its port for Prometheus, or of a proxy's path."""
 
     def __init__(self, url: str, headers: Mapping[str, str], *, content: bool) -> None:
         self._url: Final = f"{url}/runs.json"

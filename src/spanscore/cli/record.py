@@ -110,11 +110,7 @@ def _failure_of_closing(writer: RecordingWriter) -> OSError | None:
 
 
 async def _run(command: Sequence[str], recorder: Recorder) -> int:
-    """Run a program and return its exit status, as a shell has it.
-
-    Raises:
-        OSError: it cannot be run.
-    """
+    """Run a program and return its exit status, as a shell has it."""
     environment = {key: value for key, value in os.environ.items() if key not in _ELSEWHERE}
     environment |= {
         "OTEL_EXPORTER_OTLP_ENDPOINT": recorder.address("http"),

@@ -109,9 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _recorded(recording: Recording, id_key: bytes | None) -> Iterator[_Recorded]:
     """Yield the requests of a recording in their order, without requests that have neither spans nor log records.
 
-    Args:
-        recording: a recording that decodes no log records: they are sent unchanged.
-        id_key: the key of the hash that makes new ids from the old ones; None keeps the ids.
+    A hash with the key makes new ids of the old ones; without one they stay.
     """
     for document in recording.documents():
         if document.is_flagless:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from spanscore.compare.names import Normalise, listed
 from spanscore.model import NOT_RECORDED, Lack, NotRecorded, ToolCall, Trajectory
@@ -14,8 +14,6 @@ from spanscore.model import NOT_RECORDED, Lack, NotRecorded, ToolCall, Trajector
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedCall:
     """A call in a parameter. Data only: subclass it and add the expectations of the call."""
-
-    __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
 
     name: str
     """The tool's name."""

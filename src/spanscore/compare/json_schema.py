@@ -37,6 +37,8 @@ _MAX_NESTED: Final = 2 * MAX_DEPTH + 8
 """Keywords within keywords: enough for a recursive schema at the deepest value, and far from the end of the stack,
 where libraries in other languages do not raise but break."""
 _ENDLESS: Final = "a reference leads nowhere, or back to itself without end"
+_ROOM: Final = 10
+"""Levels of the stack: more than jsonschema uses between one keyword and the next."""
 _SHOWN: Final = 3
 _REFERENCES: Final = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 _DATA: Final = frozenset({"const", "default", "enum", "examples"})
@@ -90,6 +92,7 @@ class Schema:
         granted = own.left
         token = _work.set(own)
         try:
+            _leave_room()
             return self._distinct(islice(self._validator.iter_errors(value), _SHOWN))
         except (RecursionError, Unresolvable) as error:
             raise UncheckableError(_ENDLESS) from error
@@ -197,6 +200,7 @@ def _counted(keyword: _Keyword) -> _Keyword:
             raise UncheckableError("too much work")
         if work.nested >= _MAX_NESTED:
             raise UncheckableError(_ENDLESS)
+        _leave_room()
         work.left -= 1
         work.nested += 1
         try:
@@ -205,6 +209,12 @@ def _counted(keyword: _Keyword) -> _Keyword:
             work.nested -= 1
 
     return check
+
+
+def _leave_room(levels: int = _ROOM) -> None:
+    """Raise the error of a used-up stack here, where it is one: the maps of jsonschema, in Rust, panic instead."""
+    if levels:
+        _leave_room(levels - 1)
 
 
 def _match(validator: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[ValidationError]:

@@ -9,10 +9,9 @@ from typing import Any, Final, TypeAlias
 
 import yaml
 
-from spanscore.config._docstrings import docstring, first_sentence
 from spanscore.config._parameters import evaluator_type
 from spanscore.config._plugged import KINDS, sections_of
-from spanscore.config._section import Section
+from spanscore.config._section import Section, docstring, first_sentence
 from spanscore.contracts import Parameters
 from spanscore.contracts.plugins import Kind, find, origin
 

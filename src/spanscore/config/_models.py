@@ -27,9 +27,8 @@ from pydantic import (
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from spanscore.config._check import Model
-from spanscore.config._docstrings import docstring, field_docs
-from spanscore.config._plain import plain
-from spanscore.config._section import Section
+from spanscore.config._nodes import plain
+from spanscore.config._section import Section, docstring, field_docs
 from spanscore.contracts.settings import (
     AS_DURATION,
     DURATION_PART,

@@ -19,8 +19,7 @@ from spanscore.compare.expected import ExpectedCall
 from spanscore.compare.steps.parsing import WrongStepsError
 from spanscore.config._check import check, taking_out_values
 from spanscore.config._models import UNSAID, construct, fields_of, given, hints_of, model_of
-from spanscore.config._nodes import Node, Path, Place, Problem, dotted
-from spanscore.config._plain import plain
+from spanscore.config._nodes import Node, Path, Place, Problem, dotted, plain
 from spanscore.config._section import Section
 from spanscore.config._sections import EvaluatorKeys
 from spanscore.contracts import Evaluator

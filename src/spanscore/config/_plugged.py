@@ -13,11 +13,10 @@ from pydantic import Field, create_model
 from pydantic.errors import PydanticUserError
 
 from spanscore.collect.settings import TraceSettings
-from spanscore.config._docstrings import docstring, first_sentence
 from spanscore.config._models import checkable
 from spanscore.config._nodes import Node, Problem
 from spanscore.config._parameters import evaluator_type
-from spanscore.config._section import Section
+from spanscore.config._section import Section, docstring, first_sentence
 from spanscore.config._sections import Dialects, Document, Page
 from spanscore.contracts.plugins import Kind, find, is_built_in, names
 from spanscore.contracts.settings import Text

@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final, get_args, get_origin
 
 from spanscore.config._describe import COMMON, Description, Parameter, describe, parameters_of
-from spanscore.config._docstrings import docstring
 from spanscore.config._plugged import usable, whole_document
-from spanscore.config._section import Section, below, sections_in
+from spanscore.config._section import Section, below, docstring, sections_in
 from spanscore.config._sections import EvaluatorKeys
 
 _WIDTH: Final = 110

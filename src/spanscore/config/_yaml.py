@@ -15,8 +15,7 @@ from typing import Any, Final
 
 import yaml
 
-from spanscore.config._nodes import Node, Path, Place, Problem
-from spanscore.config._plain import is_unicode
+from spanscore.config._nodes import Node, Path, Place, Problem, is_unicode
 
 MAX_BYTES: Final = 1 << 20
 MAX_DEPTH: Final = 64

@@ -51,11 +51,6 @@ class Outputs:
 def outputs(config: Config, host: Host, instead: Instead = no_other) -> Outputs:
     """Return the outputs of a complete configuration.
 
-    Args:
-        config: a configuration that `Config.for_serve` or one of its siblings completed.
-        host: the program in which they are built.
-        instead: returns a replacement for one that cannot be started.
-
     Raises:
         OutputError: one of them cannot be started, and has no replacement.
         ConfigError: nothing can be sent where the configuration says.

@@ -41,8 +41,6 @@ _NOISE: Final = 1e-9
 class Price:
     """The price of a million tokens of a model, in any currency."""
 
-    __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
-
     input: Amount
     """Of input tokens."""
     output: Amount

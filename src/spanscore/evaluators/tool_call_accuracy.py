@@ -39,8 +39,6 @@ class ExpectedInput(ExpectedCall):
 class Weights:
     """The points that each kind of match adds, and each kind of mismatch subtracts."""
 
-    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
-
     exact: Annotated[float, Ge(0)] = 1.0
     """The right tool with the right input."""
     name_only: Annotated[float, Ge(0)] = 0.5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
@@ -27,8 +27,6 @@ from spanscore.model.outcomes import MendedBy
 @dataclass(frozen=True, kw_only=True)
 class Cycle:
     """The least cycle that is a loop."""
-
-    __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
 
     longest: Annotated[int, Ge(2), Le(50)] = 4
     """A round has at most so many calls, and at least 2."""

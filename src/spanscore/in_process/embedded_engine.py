@@ -52,10 +52,7 @@ def configured(config: Config | str | os.PathLike[str] | None = None) -> Config:
 def for_process(config: Config, *, root_takes_events: bool, delays: bool = True) -> Config:
     """Return the configuration with the defaults inside a process.
 
-    Args:
-        config: as read.
-        root_takes_events: the front door passes the root span on and can put events on it.
-        delays: whether the front door can wait after a root's end.
+    The front door can put events on the root span if it passes that on, and may be able to wait after a root's end.
     """
     for section in ("receivers", "monitors", "keep"):
         if getattr(config, section):

@@ -98,13 +98,7 @@ def malformed(message: str) -> SpanRefused:
 
 
 def one_of(name: str, allowed: Mapping[str, _Number], value: str, prefix: str) -> _Number:
-    """Return the number of a value of an enumeration.
-
-    Args:
-        name: of the field.
-        allowed: the numbers by name, each with the prefix.
-        value: the name without the prefix.
-        prefix: of the names.
+    """Return the number of a value of the enumeration `name`, whose names in `allowed` have the prefix.
 
     Raises:
         SpanRefused: there is no such value.

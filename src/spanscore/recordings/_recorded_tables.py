@@ -73,11 +73,6 @@ def parquet_mentions(path: Path) -> Iterator[tuple[int, bytes | None]]:
 def arrow_rows(stream: BinaryIO, name: str, log_names: Sequence[str]) -> Iterator[RecordedDocument]:
     """Decode the rows of a stream of Arrow, which is read once.
 
-    Args:
-        stream: the stream.
-        name: its name in messages.
-        log_names: the prefixes of the names of log records that are read.
-
     Raises:
         InputError: it cannot be read.
     """

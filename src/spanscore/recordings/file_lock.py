@@ -14,11 +14,7 @@ _BEHIND_ALL: Final = 2**30  # Windows locks bytes, which no other process can re
 
 
 def lock(file: int, *, wait: bool = False) -> None:
-    """Lock an open file for this process alone.
-
-    Args:
-        file: the number of the file.
-        wait: wait until no other process has it locked, on Windows for 10 s.
+    """Lock an open file for this process alone. With `wait`, wait for other processes, on Windows for 10 s.
 
     Raises:
         BlockingIOError: another process has it locked.

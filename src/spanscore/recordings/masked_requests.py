@@ -22,11 +22,7 @@ _MOST_MEMORY: Final = 1 << 26
 
 
 class MaskedRequests:
-    """Masks requests with spans or logs.
-
-    Args:
-        masks: says what is masked.
-    """
+    """Masks requests with spans or logs."""
 
     def __init__(self, masks: Masks) -> None:
         self.masks: Final = masks

@@ -25,11 +25,7 @@ def is_written_in_place(path: Path) -> bool:
 
 
 def replace(path: Path, written: IO[Any]) -> None:
-    """Replace a file by an open, complete file, which gets its mode.
-
-    Args:
-        path: the file to replace; no link.
-        written: a file of the same directory; on Windows it is closed.
+    """Replace a file, which is no link, by an open, complete file of its directory, which gets its mode.
 
     Raises:
         OSError: it failed; the old file is unchanged, unless only the sync of the directory failed.

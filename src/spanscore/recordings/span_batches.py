@@ -30,12 +30,7 @@ class SpanBatch(NamedTuple):
 
 
 class RequestsInMemory:
-    """A recording that is in memory.
-
-    Args:
-        requests: in the order in which they came.
-        log_names: the prefixes of the names of log records that are read.
-    """
+    """A recording that is in memory: requests in the order in which they came."""
 
     def __init__(self, requests: Sequence[ProtobufRequest], log_names: Sequence[str] = ()) -> None:
         self._requests: Final = requests
@@ -54,8 +49,7 @@ class RequestsInMemory:
 class SortedSpans:
     """A recording of tables that are each sorted by trace id. A trace is finished when all tables are behind it.
 
-    Args:
-        tables: the decoded rows of each table, by its name for messages.
+    The decoded rows of each table are by its name for messages.
     """
 
     def __init__(self, tables: Mapping[str, Iterable[Decoded]]) -> None:

@@ -41,11 +41,6 @@ def decoded_rows(batches: Iterable[Any], log_names: Sequence[str], wanted: _Want
 
     Log records without a trace id are left out and counted: their runs are not sorted.
 
-    Args:
-        batches: the table, as `pyarrow.RecordBatch`.
-        log_names: as `reader`.
-        wanted: as `reader`.
-
     Raises:
         MalformedRequest: as `reader`, or times are not in nanoseconds.
     """

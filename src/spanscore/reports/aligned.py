@@ -1,4 +1,4 @@
-"""A run beside its expectation, line by line, in words."""
+"""A run beside its expectation, line by line, in words, and the calls of it that any evaluator found wrong."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any, Final, NamedTuple
 from spanscore.compare.alignment import AS_EXPECTED, LIMIT, Entry, folded, whole
 from spanscore.compare.differences import ABSENT, Difference
 from spanscore.compare.steps.step_alignment import not_together
+from spanscore.contracts.plugins import is_built_in
 from spanscore.messages.alike import paths_apart, told_apart
 from spanscore.messages.plural import plural
+from spanscore.model import Evaluation, Report, Score
 
 _CONDITIONS: Final = frozenset({"arguments", "result", "error"})
 """The kinds of deviations of a call that was made where it was expected."""
@@ -104,3 +106,23 @@ def paths(row: Mapping[str, Any]) -> Iterator[str]:
     for each, path in zip(rows, paths_apart([each["path"] for each in rows]), strict=True):
         difference = Difference((), each.get("expected", ABSENT), each.get("actual", ABSENT))
         yield f"{path or row['kind']}: {difference.words}"
+
+
+def details_of(evaluation: Evaluation) -> Mapping[str, Any]:
+    """Return the details of a built-in evaluator that a run failed. A plug-in's may be anything: return none."""
+    if isinstance(outcome := evaluation.outcome, Score) and evaluation.label == "fail":
+        return outcome.details if is_built_in("evaluators", evaluation.type) else {}
+    return {}
+
+
+def marked_calls(report: Report, besides: str | None = None) -> dict[int, str]:
+    """Return for each such call, by its index, `failed` and the names of the evaluators that it deviates for.
+
+    The findings of the evaluator `besides` are left out.
+    """
+    found = {index: ["failed"] for index, call in enumerate(report.trajectory.calls) if call.error is not None}
+    for evaluation in report.evaluations:
+        for row in whole(details_of(evaluation).get("deviations", ())) if evaluation.name != besides else ():
+            if row.get("call") is not None and row["kind"] != "error":
+                found.setdefault(row["call"], []).append(evaluation.name)
+    return {index: ", ".join(dict.fromkeys(words)) for index, words in found.items()}

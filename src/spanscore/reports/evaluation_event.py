@@ -59,12 +59,7 @@ def attributes_of_outcome(report: Report, evaluation: Evaluation) -> dict[str, A
 
 
 def attributes_of_evaluator(evaluator: str, version: str | None) -> dict[str, Any]:
-    """Return the attributes of an event that are the same in all events of an evaluator.
-
-    Args:
-        evaluator: the type of the evaluator.
-        version: the version of its distribution.
-    """
+    """Return the attributes of an event that are the same in all events of an evaluator of this type and version."""
     return _encodable(
         {
             "gen_ai.evaluation.evaluator.id": evaluator,

@@ -74,9 +74,7 @@ class Bar(NamedTuple):
 def since(runs: Iterable[TimedRun], reasons: Mapping[str, str]) -> dict[str, Growth | None]:
     """Return since when each reason is more frequent, None if it did not grow, by its text.
 
-    Args:
-        runs: in any order.
-        reasons: the name of the evaluator of each reason, by the reason's text.
+    The runs are in any order; `reasons` has the name of each reason's evaluator by its text.
     """
     ordered = _in_order(runs)
     grown: dict[str, Growth | None] = dict.fromkeys(reasons)

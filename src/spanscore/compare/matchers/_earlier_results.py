@@ -21,11 +21,9 @@ _ESCAPE: Final = re.compile("~(?![01])")
 
 
 class FromEarlier(Matcher):
-    """A value that the result of an earlier call has: at a path, or without one anywhere in it.
+    """A value that the result of an earlier call of a tool has: at a JSON Pointer, or without one anywhere in it.
 
-    Args:
-        tool: the name of the tool as it is compared, or a glob.
-        pointer: the path as a JSON Pointer, which leads into texts of JSON, too; None for anywhere.
+    The pointer leads into texts of JSON, too.
     """
 
     looks_back = True

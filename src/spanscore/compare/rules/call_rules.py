@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from spanscore.compare.by_matchers import passed
 from spanscore.compare.matchers.compiler import matcher
@@ -23,8 +23,6 @@ LATER: Final[MendedBy] = MendedBy.BETWEEN | MendedBy.LATER
 class CallPattern:
     """A call: a tool, and arguments that it has."""
 
-    __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
-
     call: str
     """The tool, or a glob."""
     args: Any = field(default_factory=lambda: _ANY)
@@ -34,8 +32,6 @@ class CallPattern:
 @dataclass(frozen=True, kw_only=True)
 class Then:
     """The rules for a call that fulfils a condition. Each key is a tool, a glob, or a list of them."""
-
-    __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
 
     must_precede: str | tuple[str, ...] = ()
     """Each of these tools is called before the call."""

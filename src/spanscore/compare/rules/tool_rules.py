@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, pairwise
-from typing import Annotated, ClassVar, NamedTuple, TypeAlias
+from typing import Annotated, NamedTuple, TypeAlias
 
 from annotated_types import Ge, MinLen
 
@@ -23,8 +23,6 @@ Limit: TypeAlias = Annotated[int, Ge(0)]
 @dataclass(frozen=True, kw_only=True)
 class Rules:
     """The rules. A tool is a name or a glob: `*` matches any characters, `?` one."""
-
-    __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
 
     required: tuple[str, ...] = ()
     """Each of these tools is called."""

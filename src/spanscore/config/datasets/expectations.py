@@ -8,9 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from spanscore.config._nodes import Node, Problem, dotted
+from spanscore.config._nodes import Node, Problem, dotted, plain
 from spanscore.config._parameters import EvaluatorType
-from spanscore.config._plain import plain
 from spanscore.config.datasets.case import Case, NoKeyError, case_of, no_key
 from spanscore.config.datasets.dataset import Fault, rows
 from spanscore.config.datasets.json_text import parse_json

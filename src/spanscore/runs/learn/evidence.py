@@ -44,10 +44,7 @@ def excludes(left: int, right: int, runs: int) -> bool:
 def is_chance(rate: float, runs: int, tried: int) -> bool:
     """Return whether something that is so in a share of the runs may be so in all of some by chance.
 
-    Args:
-        rate: the share.
-        runs: how many runs there are in all of which it is so.
-        tried: how many such things were looked for: of many, one is found by chance.
+    `tried` is how many such things were looked for: of many, one is found by chance.
     """
     return rate**runs * tried > _CHANCE
 

@@ -42,11 +42,7 @@ def false_alarms(
     Where learning from all of them takes much work, five parts are left out in turn, and of very many runs some are
     tried.
 
-    Args:
-        runs: of one agent, or of one case; at least two.
-        build: builds evaluators.
-        work: how much learning from all of them took.
-        progress: takes the number of rounds done, and of all rounds.
+    There are at least two; `work` is how much learning from all of them took.
     """
     runs = not_too_many(runs)
     step = max(1, -(-len(runs) // _MOST_LEFT_OUT))

@@ -59,10 +59,7 @@ class Learned:
 def learned(runs: Sequence[Trajectory], build: Build, progress: Progress | None = None) -> Learned:
     """Return the common properties of correct runs: all runs that were learned from pass it.
 
-    Args:
-        runs: of one agent, or of one case; at least one. Of very many, some are learned from.
-        build: builds evaluators.
-        progress: takes the number of parts that are learned, and of all parts.
+    There is at least one; of very many, some are learned from.
     """
     looked_at = not_too_many(runs)
     learner = _Learner(looked_at, build)
