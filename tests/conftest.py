@@ -13,6 +13,7 @@ import pytest
 import commands
 import examples
 import forked_worker
+import worker_reports
 
 if HAS_CPU_SECONDS := find_spec("resource") is not None:  # not on Windows
     import cpu_seconds
@@ -34,6 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(warm := commands.WarmCommand())
         if fork_workers(config):
             warm.prepare()  # while this process still begins
+    else:
+        worker_reports.spare(config)
     states = tempfile.TemporaryDirectory(prefix="spanscore-states-", ignore_cleanup_errors=True)
     config.add_cleanup(states.cleanup)
     config.pluginmanager.register(OwnStates(Path(states.name)))

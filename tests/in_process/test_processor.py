@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,9 @@ from spanscore.config import parts as wiring
 from spanscore.in_process.exporter import ScoringSpanExporter
 from spanscore.in_process.processor import ScoringSpanProcessor
 from spanscore.in_process.timeouts import last_scoring_s
+from spanscore.model import Span
 from spanscore.recordings.files import Recording
+from spanscore.recordings.span_batches import SpanBatch
 from spanscore.reports.serialization import report_line
 from spanscore.runs import offline
 from spanscore.scoring.evaluator_entry import EvaluatorEntry
@@ -62,11 +64,24 @@ def written(scores: Path) -> dict[str, dict[str, Any]]:
     return {report["trace_id"]: report for report in reports}
 
 
-def expected_reports(name: str, offline_settings: config.Config) -> dict[str, dict[str, Any]]:
+class ReadOnce:
+    """A recording whose file is read once, for both doors."""
+
+    def __init__(self, name: str) -> None:
+        self._batches = list(Recording([CORPUS / f"{name}.jsonl.gz"]).read())
+
+    def read(self) -> Iterator[SpanBatch]:
+        """Yield what was read."""
+        yield from self._batches
+
+    def spans(self) -> list[Span]:
+        """Return the spans, in the order they were received."""
+        return [span for batch in self._batches for span in batch.spans]
+
+
+def expected_reports(recording: ReadOnce, offline_settings: config.Config) -> dict[str, dict[str, Any]]:
     """Return the reports of the offline front door by trace id."""
-    reports = offline.score(
-        Recording([CORPUS / f"{name}.jsonl.gz"]), offline_settings, wiring.pipeline(offline_settings)
-    )
+    reports = offline.score(recording, offline_settings, wiring.pipeline(offline_settings))
     lines = (report_line(report, attributes=False) for report in reports if report.trajectory.recognised)
     return {each["trace_id"]: each for each in map(json.loads, lines)}
 
@@ -92,17 +107,19 @@ def test_a_run_that_does_not_say_what_tools_did_is_no_pass(reason: str, verdict:
 @pytest.mark.parametrize("share", range(SHARES))
 def test_a_recording_gives_the_same_reports_in_process(share: int, scores: Path) -> None:
     """Rebuilt as SDK spans, handed over with its roots last, a recording is scored as offline."""
-    names = RECORDINGS[share::SHARES]
+    recordings = {name: ReadOnce(name) for name in RECORDINGS[share::SHARES]}
     processor = ScoringSpanProcessor(settings(scores, "annotate: none\ntraces: {root: parentless}"))
-    for name in names:
-        for span in sdk_spans(sorted(recorded_spans(name), key=lambda span: not span.parent_span_id)):
+    for recording in recordings.values():
+        for span in sdk_spans(sorted(recording.spans(), key=lambda span: not span.parent_span_id)):
             processor.on_end(span)
         assert processor.force_flush()
     processor.shutdown()
 
     for_files = settings(scores).for_files()
-    found, expected = written(scores), {name: expected_reports(name, for_files) for name in names}
-    assert [] == [name for name in names if expected[name] != {trace: found.get(trace) for trace in expected[name]}]
+    found, expected = written(scores), {name: expected_reports(each, for_files) for name, each in recordings.items()}
+    assert [] == [
+        name for name in recordings if expected[name] != {trace: found.get(trace) for trace in expected[name]}
+    ]
     assert len(found) == sum(map(len, expected.values()))
 
 

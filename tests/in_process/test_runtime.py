@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanContext, TraceFlags
 
@@ -21,6 +22,8 @@ from spanscore.otlp.slices import Steps
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.pipeline import Pipeline, Scoring
 from spanscore.trajectories.reader import DialectReader
+
+RESOURCE = Resource.create()  # takes longer than the rest of a span
 
 
 class Blocking(Pipeline):
@@ -48,12 +51,12 @@ def context(trace: int, number: int, flags: int = TraceFlags.SAMPLED) -> SpanCon
 
 def root(trace: int, flags: int = TraceFlags.SAMPLED) -> ReadableSpan:
     """Return a span without a parent."""
-    return ReadableSpan("run", context(trace, 1, flags), start_time=1, end_time=2)
+    return ReadableSpan("run", context(trace, 1, flags), resource=RESOURCE, start_time=1, end_time=2)
 
 
 def child(trace: int, number: int) -> ReadableSpan:
     """Return a span below the root."""
-    return ReadableSpan("step", context(trace, number), context(trace, 1), start_time=1, end_time=2)
+    return ReadableSpan("step", context(trace, number), context(trace, 1), resource=RESOURCE, start_time=1, end_time=2)
 
 
 def runtime_with(pipeline: Pipeline, capacity: int = 100, max_bytes: int = QUEUE_BYTES) -> Runtime:

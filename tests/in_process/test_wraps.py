@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.trace import SpanContext, TraceFlags
 
@@ -24,6 +25,7 @@ from spanscore import config
 from spanscore.in_process.processor import ScoringSpanProcessor
 
 EVENT = "gen_ai.evaluation.result"
+RESOURCE = Resource.create()  # takes longer than the rest of a span
 ERRORS: Sequence[type[BaseException]] = (ValueError, SystemExit, GeneratorExit, MemoryError, RecursionError, Sudden)
 
 
@@ -73,10 +75,8 @@ def root(trace: int, number: int, *, is_remote: bool = False) -> ReadableSpan:
         SpanContext(trace, each, is_remote=is_remote, trace_flags=TraceFlags(TraceFlags.SAMPLED))
         for each in (number, 1 << 40)
     )
-    attributes = OF_AN_AGENT
-    return ReadableSpan(
-        "invoke_agent", context, parent if is_remote else None, attributes=attributes, start_time=1, end_time=2
-    )
+    more: Any = {"resource": RESOURCE, "attributes": OF_AN_AGENT, "start_time": 1, "end_time": 2}
+    return ReadableSpan("invoke_agent", context, parent if is_remote else None, **more)
 
 
 @contextmanager

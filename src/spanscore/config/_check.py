@@ -64,6 +64,8 @@ def _filled(data: JSON, hint: Any) -> JSON:
 
     Where a section is on by default, that switches it off.
     """
+    if hint == ():  # any JSON: there is no section in it
+        return data
     if data is None and sections_in(hint):
         return {}
     if isinstance(data, dict):
@@ -72,7 +74,8 @@ def _filled(data: JSON, hint: Any) -> JSON:
             for key, value in data.items()
         }
     if isinstance(data, list):
-        return [_filled(value, below(hint, index)) for index, value in enumerate(data)]
+        of_items = below(hint, 0)
+        return [_filled(value, of_items) for value in data]
     return data
 
 

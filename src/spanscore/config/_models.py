@@ -8,9 +8,9 @@ from __future__ import annotations
 import dataclasses
 import math
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -66,7 +66,7 @@ def hints_of(documented: type[Any]) -> dict[str, Any]:
     return get_type_hints(documented, localns=names, include_extras=True)
 
 
-def fields_of(documented: type[Any]) -> dict[str, tuple[Any, Any]]:
+def fields_of(documented: Any) -> dict[str, tuple[Any, Any]]:
     """Return the keys for the fields of a dataclass, in pydantic's form."""
     return {
         key: (checkable(hint | None if ByPlace() in _marks(hint) else hint), Field(**_default(field, hint)))
@@ -74,18 +74,21 @@ def fields_of(documented: type[Any]) -> dict[str, tuple[Any, Any]]:
     }
 
 
-def _docs_of(documented: type[Any]) -> dict[str, str]:
+def _docs_of(documented: Any) -> dict[str, str]:
     docs = field_docs(documented)
     return {key: docs[field.name] for key, field, _ in _configured(documented) if field.name in docs}
 
 
-def _configured(documented: type[Any]) -> Iterator[tuple[str, dataclasses.Field[Any], Any]]:
-    """Yield the key, the field and its type; a duration of so many seconds is written with its unit."""
+@lru_cache(maxsize=256)  # of each expected call in a configuration and in each row of a dataset
+def _configured(documented: Any) -> Sequence[tuple[str, dataclasses.Field[Any], Any]]:
+    """Return the keys, the fields and their types; a duration of so many seconds is written with its unit."""
     hints = hints_of(documented)
-    for field in dataclasses.fields(documented):
-        marks = list(_marks(hints[field.name]))
-        if field.init and Internal() not in marks:
-            yield field.name.removesuffix("_s") if AS_DURATION in marks else field.name, field, hints[field.name]
+    fields = [(field, hints[field.name], list(_marks(hints[field.name]))) for field in dataclasses.fields(documented)]
+    return [
+        (field.name.removesuffix("_s") if AS_DURATION in marks else field.name, field, hint)
+        for field, hint, marks in fields
+        if field.init and Internal() not in marks
+    ]
 
 
 def checkable(hint: Any) -> Any:
@@ -102,7 +105,7 @@ def checkable(hint: Any) -> Any:
     return Union[inner] if origin in (Union, types.UnionType) else origin[inner]  # noqa: UP007 - known only here
 
 
-def construct(documented: type[Any], parameters: Mapping[str, Any]) -> Any:
+def construct(documented: Any, parameters: Mapping[str, Any]) -> Any:
     """Build a dataclass from the values of its keys."""
     values = {
         field.name: parameters[key]
