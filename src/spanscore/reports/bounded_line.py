@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from spanscore.model import Report
@@ -13,8 +13,6 @@ from spanscore.reports.serialization import report_object
 LEFT_OUT_KEY: Final = "left_out"
 """The key of a shorter form: `content`, or `calls`, which includes the content."""
 
-_SHORTEST_CALL: Final = 100
-"""Characters: of very many calls none is written in vain."""
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str, allow_nan=False)
 
 
@@ -44,14 +42,49 @@ def bounded(told: Mapping[str, Any], most: int, bare: Callable[[], Mapping[str, 
 
 
 def _line(told: Mapping[str, Any], most: int) -> str | None:
-    """Return an object as JSON; None if that is too long, or if a number or a plug-in's details are no JSON."""
-    if len(told["tool_calls"] or ()) * _SHORTEST_CALL > most:
-        return None
+    """Return an object as JSON, or None as soon as that is too long."""
+    texts: list[str] = []
     try:
-        line = _ENCODER.encode(told)
-    except (ValueError, TypeError, RecursionError):
+        for text in _pieces(told):
+            most -= len(text)
+            if most < 0:
+                return None
+            texts.append(text)
+    except (ValueError, TypeError, RecursionError):  # infinity, of a number such as 1e999, or a plug-in's details
         return None
-    return line if len(line) <= most else None
+    return "".join(texts)
+
+
+def _pieces(told: Mapping[str, Any]) -> Iterator[str]:
+    """Yield an object as JSON: each call and each outcome by itself, and what is between them at once."""
+    before, others = "{", dict[str, Any]()
+    for key, value in told.items():
+        if not value or not isinstance(value, (dict, list, tuple)):
+            others[key] = value
+            continue
+        if others:
+            yield f"{before}{_ENCODER.encode(others)[1:-1]}"
+            before, others = ",", {}
+        yield f"{before}{_ENCODER.encode(key)}:"
+        yield from _parts(value)
+        before = ","
+    yield f"{before}{_ENCODER.encode(others)[1:]}" if others else "}"
+
+
+def _parts(value: dict[str, Any] | list[Any] | tuple[Any, ...]) -> Iterator[str]:
+    """Yield a list or an object that is not empty as JSON, each part by itself."""
+    if isinstance(value, dict):
+        before = "{"
+        for key, each in value.items():
+            yield f"{before}{_ENCODER.encode(str(key))}:{_ENCODER.encode(each)}"
+            before = ","
+        yield "}"
+    else:
+        before = "["
+        for each in value:
+            yield f"{before}{_ENCODER.encode(each)}"
+            before = ","
+        yield "]"
 
 
 def _without_calls(told: Mapping[str, Any]) -> dict[str, Any]:
