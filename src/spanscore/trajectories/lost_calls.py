@@ -104,9 +104,8 @@ def unshown_calls(tree: SpanTree, calls: Sequence[tuple[int, ToolCall]], run_of:
     told = {*tree.calls, *tree.parts, *tree.agents, *tree.pauses, *tree.not_calls}
     starts_ns = sorted(tree.spans[index].start_ns for index in told)
     asked_ns: dict[int, list[int]] = {}
-    for index in tree.models:
-        if not tree.spans[index].is_log:
-            asked_ns.setdefault(run_of[index], []).append(tree.spans[index].start_ns)
+    for index in tree.model_spans:
+        asked_ns.setdefault(run_of[index], []).append(tree.spans[index].start_ns)
     found = []
     for index in silent:
         span, of_run = tree.spans[index], asked_ns[run_of[index]]

@@ -52,7 +52,7 @@ class Resumption:
 
     def __init__(self, tree: SpanTree) -> None:
         self.tree: Final = tree
-        models = [index for index in tree.models if not tree.spans[index].is_log]
+        models = tree.model_spans
         is_step = bool(tree.models) and tree.is_step
         step = _first_sent(tree, models) if is_step and models else None
         is_run = bool(tree.models) and not is_step if step is None else _is_decided(step.after)

@@ -60,6 +60,8 @@ class SpanTree:
         for index in self.order:
             if self.readings[index] is not NO_READING:
                 self._add(index, self.readings[index])
+        self.model_spans: Final = [index for index in self.models if not spans[index].is_log]
+        """The models without log records."""
         self._named: dict[int, str | None] = {index: agent for index, agent in self.agents.items() if agent}
         self._call_above: list[int] = []
         self.model_readings: Final = self._read_models(read.of_models)
@@ -230,9 +232,9 @@ class SpanTree:
         Within a span of the application, or as a tool, some agents run without their own span.
         """
         found: dict[bytes, list[tuple[int, str]]] = {}
-        for index in self.models:
+        for index in self.model_spans:
             span, agent = self.spans[index], self.readings[index].agent
-            if agent and span.parent_span_id and not span.is_log:
+            if agent and span.parent_span_id:
                 found.setdefault(span.parent_span_id, []).append((span.end_ns, agent))
         for ends in found.values():
             ends.sort()
