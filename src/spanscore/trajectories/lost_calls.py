@@ -177,10 +177,9 @@ def lost_requests(tree: SpanTree, run_of: Sequence[int]) -> list[int]:
     frameworks = RUN_THEIR_TOOLS - _WITHOUT_MODELS
     asked = others & {run_of[index] for index in tree.calls if tree.readings[index].only_if_asked}
     silent = {index for index in others if tree.spans[index].scope in frameworks}
-    within_calls = tree.nearest(tree.calls)
     known = {*tree.calls, *tree.parts, *tree.agents, *tree.superseded, *tree.not_calls}
     known.update(index for index, reading in enumerate(tree.readings) if reading.is_workflow)
-    silent -= {run_of[index] for index, call in enumerate(within_calls) if call == NONE and index not in known}
+    silent -= {run_of[index] for index, call in enumerate(tree.call_above) if call == NONE and index not in known}
     return [run for run in dict.fromkeys(run_of[index] for index in tree.calls) if run in silent | asked]
 
 

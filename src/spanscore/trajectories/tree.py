@@ -63,7 +63,6 @@ class SpanTree:
         self.model_spans: Final = [index for index in self.models if not spans[index].is_log]
         """The models without log records."""
         self._named: dict[int, str | None] = {index: agent for index, agent in self.agents.items() if agent}
-        self._call_above: list[int] = []
         self.model_readings: Final = self._read_models(read.of_models)
         """The requests of each model span, and the results that it was sent, by start.
 
@@ -86,6 +85,11 @@ class SpanTree:
         self.root = next(chain(parentless, orphaned, received))
         """The earliest span without a parent; if there is none, the earliest whose parent is missing. A log record only
         if there are no spans."""
+
+    @cached_property
+    def call_above(self) -> list[int]:
+        """The nearest call above each span; `NONE` if there is none."""
+        return self.nearest(self.calls)
 
     @cached_property
     def conversations(self) -> list[str | None]:
@@ -178,8 +182,7 @@ class SpanTree:
         """Return whether a span is below a call of a known caller: a call that is a root has none."""
         if self.parents[index] == NONE or not self.calls:
             return False
-        self._call_above = self._call_above or self.nearest(self.calls)
-        above = self._call_above[index]
+        above = self.call_above[index]
         return above != NONE and self.parents[above] != NONE
 
     def nearest(
@@ -274,7 +277,8 @@ class SpanTree:
                 for index, name in agents.items()
             }
         )
-        members = [run_of[agent] if agent != NONE else self.root for agent in self.nearest(agents)]
+        above = self._agent_above if self._named else self.nearest(agents)
+        members = [run_of[agent] if agent != NONE else self.root for agent in above]
         tops = set(run_of.values())
         return [index for index in self.order if index in tops], members
 
