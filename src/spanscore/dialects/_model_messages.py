@@ -152,7 +152,7 @@ def answered(messages: Recorded | Walked) -> Iterator[_CallAnswer]:
         if kind == providers.MCP_CALL and (made := providers.answer_of(node)) is not None:
             yield made.call_id, made.result, made.error
         is_answer = body is not node or kind in _ANSWER_TYPES or node.get("role") == "tool" or providers.is_result(kind)
-        if not is_answer or not isinstance(body, Mapping):
+        if not is_answer or not isinstance(body, dict):
             continue
         if kind_of(body) == providers.DECISION:
             continue
