@@ -8,7 +8,7 @@ scoring a fault of the instrumentation.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
 from spanscore.contracts import CallReading
@@ -141,7 +141,7 @@ def sole_argument(value: AttributeValue) -> str | None:
 def field(value: Recorded, *path: str) -> Recorded:
     """Return the value at a path of object keys; NOT_RECORDED if any of them is missing."""
     for key in path:
-        if not isinstance(value, Mapping) or key not in value:
+        if not isinstance(value, dict) or key not in value:
             return NOT_RECORDED
         value = value[key]
     return value

@@ -111,15 +111,15 @@ def plain(value: Any, depth: int = 0) -> JSON:
         return None
     if isinstance(value, str):
         return encodable(value)
-    if isinstance(value, Mapping):
-        return {encodable(str(key)): plain(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        items = [plain(item, depth + 1) for item in value]
-        return items if isinstance(value, (list, tuple)) else sorted(items, key=repr)
     if isinstance(value, int) and is_too_long(value):
         raise ValueError("an integer is too long")
     if value is None or isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
         return value
+    if isinstance(value, (list, tuple, set, frozenset)):
+        items = [plain(item, depth + 1) for item in value]
+        return items if isinstance(value, (list, tuple)) else sorted(items, key=repr)
+    if isinstance(value, Mapping):
+        return {encodable(str(key)): plain(item, depth + 1) for key, item in value.items()}
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 

@@ -6,14 +6,17 @@ and "these are the tools". The shapes do not overlap, so they are recognised by 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from spanscore.contracts import CallReading, CallRequest
 from spanscore.dialects import _content as content
 from spanscore.dialects import _provider_calls as providers
 from spanscore.dialects._provider_calls import kind_of
 from spanscore.model import JSON, NOT_RECORDED, AttributeValue, Recorded
+
+_CallAnswer: TypeAlias = tuple[str | None, Recorded, str | None]
+"""The id of a call, its result, and a short text if it is marked as a failure."""
 
 MAX_NODES: Final = 20_000
 """Bounds the walk over one message list."""
@@ -97,17 +100,14 @@ def may_ask(text: str) -> bool:
 
 def answers(messages: Recorded | Walked) -> dict[str, JSON]:
     """Return the results in messages to a model, by call id."""
-    return {
-        call_id: result
-        for call_id, result, _ in answered(messages)
-        if call_id is not None and result is not NOT_RECORDED
-    }
+    return _results(answered(messages))
 
 
 def answers_in_messages(messages: Recorded) -> AnswersInMessages:
     """Return the answers to calls in messages to a model."""
     parts = walked(messages)
-    return AnswersInMessages(answers(parts), refusals(parts), failures(parts))
+    found = [*answered(parts)]
+    return AnswersInMessages(_results(found), refusals(parts), _failures(found))
 
 
 def answers_of_provider(said: Recorded | Walked) -> dict[str, JSON]:
@@ -128,10 +128,18 @@ def answers_of_provider(said: Recorded | Walked) -> dict[str, JSON]:
 
 def failures(messages: Recorded | Walked) -> dict[str, JSON]:
     """Return a short text for each result in messages to a model that is marked as a failure, by call id."""
-    return {call_id: failure for call_id, _, failure in answered(messages) if call_id is not None and failure}
+    return _failures(answered(messages))
 
 
-def answered(messages: Recorded | Walked) -> Iterator[tuple[str | None, Recorded, str | None]]:
+def _results(found: Iterable[_CallAnswer]) -> dict[str, JSON]:
+    return {call_id: result for call_id, result, _ in found if call_id is not None and result is not NOT_RECORDED}
+
+
+def _failures(found: Iterable[_CallAnswer]) -> dict[str, JSON]:
+    return {call_id: failure for call_id, _, failure in found if call_id is not None and failure}
+
+
+def answered(messages: Recorded | Walked) -> Iterator[_CallAnswer]:
     """Yield for each result in messages the id of its call, the result, and a short text if it is marked as a failure.
 
     Anthropic and MCP mark failures by `is_error`, Bedrock and LangChain by `status: "error"`, Haystack by
@@ -144,7 +152,7 @@ def answered(messages: Recorded | Walked) -> Iterator[tuple[str | None, Recorded
         if kind == providers.MCP_CALL and (made := providers.answer_of(node)) is not None:
             yield made.call_id, made.result, made.error
         is_answer = body is not node or kind in _ANSWER_TYPES or node.get("role") == "tool" or providers.is_result(kind)
-        if not is_answer or not isinstance(body, Mapping):
+        if not is_answer or not isinstance(body, dict):
             continue
         if kind_of(body) == providers.DECISION:
             continue

@@ -12,7 +12,7 @@ from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _numbered as numbered
 from spanscore.dialects import _provider_calls as providers
-from spanscore.model import JSON, Attributes, AttributeValue, Later, LaterList, Recorded
+from spanscore.model import JSON, Attributes, AttributeValue, Later, LaterList, OnFirstUse, Recorded
 
 _TYPES: Final = frozenset({"function_call", "function_call_output", "ai", "tool"}) | providers.ITEMS
 """The types of messages without a role: in OpenAI's Responses API, and of LangChain, besides users' and systems'."""
@@ -25,20 +25,16 @@ _TEXT: Final = "message_content.text"
 
 def reading(said: AttributeValue = None, sent: AttributeValue = None, tools: AttributeValue = None) -> ModelReading:
     """Return the reading of three attributes: the model's answer, the messages it was sent, and its tools."""
+    told = OnFirstUse(lambda: messages.answers_in_messages(content.decoded(sent)))
     return ModelReading(
         requests=messages.requests_in(said),
-        answers=Later(lambda: answers_in(said, sent)),
+        answers=Later(lambda: {**by_provider_in(said), **told.content().results, **refusals_in(sent)}),
         by_provider=Later(lambda: by_provider_in(said)),
         refused=Later(lambda: refusals_in(sent)),
-        failures=Later(lambda: {**failures_in(said), **messages.failures(content.decoded(sent))}),
+        failures=Later(lambda: {**failures_in(said), **told.content().failures}),
         tool_definitions=Later(lambda: messages.definitions(content.decoded(tools))),
         history=LaterList(lambda: history_in(sent)),
     )
-
-
-def answers_in(said: AttributeValue, sent: AttributeValue) -> dict[str, JSON]:
-    """Return the answers to calls in two attributes, the model's answer and the messages it was sent, by call id."""
-    return {**by_provider_in(said), **messages.answers(content.decoded(sent)), **refusals_in(sent)}
 
 
 def by_provider_in(said: AttributeValue) -> dict[str, JSON]:

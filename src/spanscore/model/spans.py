@@ -17,7 +17,7 @@ _FIRST_TOO_LONG: Final = 10**MAX_DIGITS
 
 def is_too_long(number: int) -> bool:
     """Return whether an integer has too many digits to be written."""
-    return not -_FIRST_TOO_LONG < number < _FIRST_TOO_LONG
+    return abs(number) >= _FIRST_TOO_LONG
 
 
 AttributeValue: TypeAlias = "bool | int | float | str | bytes | list[AttributeValue] | dict[str, AttributeValue] | None"

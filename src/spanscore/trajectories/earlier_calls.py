@@ -55,8 +55,6 @@ def earlier_calls(
         known: the calls of this trace.
         withheld: the tools of calls that wait here, or were refused.
     """
-    if not resumption.tails:
-        return []
     tree = resumption.tree
     gated = {resumption.awaited[rank].request.name for rank in joined if rank < 0}.union(withheld)
     listed = list(known)

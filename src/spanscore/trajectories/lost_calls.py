@@ -104,9 +104,8 @@ def unshown_calls(tree: SpanTree, calls: Sequence[tuple[int, ToolCall]], run_of:
     told = {*tree.calls, *tree.parts, *tree.agents, *tree.pauses, *tree.not_calls}
     starts_ns = sorted(tree.spans[index].start_ns for index in told)
     asked_ns: dict[int, list[int]] = {}
-    for index in tree.models:
-        if not tree.spans[index].is_log:
-            asked_ns.setdefault(run_of[index], []).append(tree.spans[index].start_ns)
+    for index in tree.model_spans:
+        asked_ns.setdefault(run_of[index], []).append(tree.spans[index].start_ns)
     found = []
     for index in silent:
         span, of_run = tree.spans[index], asked_ns[run_of[index]]
@@ -178,10 +177,9 @@ def lost_requests(tree: SpanTree, run_of: Sequence[int]) -> list[int]:
     frameworks = RUN_THEIR_TOOLS - _WITHOUT_MODELS
     asked = others & {run_of[index] for index in tree.calls if tree.readings[index].only_if_asked}
     silent = {index for index in others if tree.spans[index].scope in frameworks}
-    within_calls = tree.nearest(tree.calls)
     known = {*tree.calls, *tree.parts, *tree.agents, *tree.superseded, *tree.not_calls}
     known.update(index for index, reading in enumerate(tree.readings) if reading.is_workflow)
-    silent -= {run_of[index] for index, call in enumerate(within_calls) if call == NONE and index not in known}
+    silent -= {run_of[index] for index, call in enumerate(tree.call_above) if call == NONE and index not in known}
     return [run for run in dict.fromkeys(run_of[index] for index in tree.calls) if run in silent | asked]
 
 

@@ -36,7 +36,7 @@ class ModelCalls:
         # A record of a message is no request; a record of costs is one, if there are no spans of it.
         spans = {index for index in requests if not tree.spans[index].is_log}
         counted = spans or {index for index in requests if _has_tokens(self._texts[index])}
-        self._work_of: Final = tree.nearest(calls)
+        self._work_of: Final = tree.call_above
         """The tool call in which a span works, if any."""
         self._model_above: Final = tree.nearest(set(tree.models), barrier=calls)
         owners = _innermost(tree.models, counted, self._model_above)

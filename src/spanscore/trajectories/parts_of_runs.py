@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from functools import cached_property
 from itertools import chain
 from typing import Any, Final
@@ -42,22 +41,25 @@ class PartsOfRuns:
         self._run_of: Final = run_of
         self._resumption: Final = resumption
         told = list(withheld.told())
+        self._withheld: Final[dict[int, list[WithheldCall]]] = {}
+        for index, name, state in told:
+            self._withheld.setdefault(run_of[index], []).append(WithheldCall(name, state))
         refused = [index for index, state in withheld.spans.items() if state == "refused"]
-        self._earlier: Final = earlier_calls(
-            resumption,
-            {rank for rank in ranks.values() if rank is not None},
-            {rank for index in refused if (rank := ranks.get(index)) is not None},
-            [call for _, call in listed],
-            [name for _, name, _ in told],
-        )
+        self._earlier: Final = self._found_earlier(listed, ranks, refused, told) if resumption.tails else []
         self._earlier_of: Final[dict[int, list[EarlierCalls]]] = {}
         for each in self._earlier:
             self._earlier_of.setdefault(run_of[each.model], []).append(each)
         continued = [each for each in self._earlier if each.is_resumed]
-        self._resumed: Final = {run for each in continued for run in self._around(each.model)}
-        waited = {withheld.calls[index].call_id for index in withheld.superseded}
-        begun_unseen = list(self._begun_unseen(listed, ranks, {each.below for each in continued}, waited))
+        begun_unseen = self._begun_unseen(listed, ranks, continued, withheld) if resumption.below else []
+        self._may_continue: Final = self._possibly_continuing(listed) | self._begun_doubtfully(listed)
         unseen = [*resumption.cut, *begun_unseen, *resumption.others]
+        self._is_any: Final = bool(
+            told or self._earlier or unseen or self._may_continue or tree.pauses or withheld.may_wait
+        )
+        """Whether any run may be a part of one: most traces are whole runs."""
+        if not self._is_any:
+            return
+        self._resumed: Final = {run for each in continued for run in self._around(each.model)}
         resuming = [index for index in tree.pauses if tree.readings[index].resumes]
         # A model has asked for a call that was refused before any model was asked here.
         resuming += refused if tree.models else []
@@ -70,18 +72,24 @@ class PartsOfRuns:
             for run in self._around(index):
                 self._paused.setdefault(run, {})[name] = None
         self._may_pause: Final = {run for index in self._may_wait(withheld.may_wait) for run in self._around(index)}
-        silent = self._possibly_continuing({run_of[index] for index, _ in listed})
-        self._may_continue: Final = silent | self._begun_doubtfully(listed)
-        self._is_any: Final = bool(
-            self._earlier or self._unseen or self._paused or self._may_pause or self._may_continue
-        )
-        """Whether any run may be a part of one."""
-        self._withheld: Final[dict[int, list[WithheldCall]]] = {}
-        for index, name, state in told:
-            self._withheld.setdefault(run_of[index], []).append(WithheldCall(name, state))
         self._firsts: Final = {
             resumption.below[index]: index for index, _ in reversed(listed) if index in ranks and self._earlier
         }
+
+    def _found_earlier(
+        self,
+        listed: Sequence[tuple[int, ToolCall]],
+        ranks: Mapping[int, int | None],
+        refused: Iterable[int],
+        told: Iterable[tuple[int, str, CallState]],
+    ) -> list[EarlierCalls]:
+        return earlier_calls(
+            self._resumption,
+            {rank for rank in ranks.values() if rank is not None},
+            {rank for index in refused if (rank := ranks.get(index)) is not None},
+            [call for _, call in listed],
+            [name for _, name, _ in told],
+        )
 
     def restore(self, calls: dict[int, list[ToolCall]]) -> None:
         """Put restored calls before the first call of their run, or before the first one beside their model's span.
@@ -108,11 +116,12 @@ class PartsOfRuns:
             seen: the completeness of the trace.
             lost: the number of its calls whose span was lost.
         """
-        if not (lost or self._is_any):
+        if lost:
+            seen = {**seen, "spans_missing": seen["spans_missing"] + lost}
+        if not self._is_any:
             return seen
         return {
             **seen,
-            "spans_missing": seen["spans_missing"] + lost,
             "paused": tuple(self._paused.get(run, ())),
             "resumed": run in self._resumed or run in self._unseen,
             "begin_unseen": run in self._unseen,
@@ -187,10 +196,11 @@ class PartsOfRuns:
             index = self._tree.parents[self._run_of[index]]
         return runs
 
-    def _possibly_continuing(self, having_calls: AbstractSet[int]) -> set[int]:
+    def _possibly_continuing(self, listed: Sequence[tuple[int, ToolCall]]) -> set[int]:
         """Return the runs without a call that may continue after a refused one: only hidden messages would show it."""
         silent = {self._run_of[index] for index, each in enumerate(self._tree.readings) if each.refuses_silently}
-        silent -= having_calls | self._earlier_of.keys()
+        if silent:
+            silent -= {self._run_of[index] for index, _ in listed} | self._earlier_of.keys()
         if not silent:
             return silent
         first: dict[int, int] = {}
@@ -226,10 +236,10 @@ class PartsOfRuns:
         self,
         listed: Sequence[tuple[int, ToolCall]],
         ranks: Mapping[int, int | None],
-        restored: AbstractSet[int],
-        waited: AbstractSet[str | None],
-    ) -> Iterator[int]:
-        """Yield the position of the first execution beside each first model that cannot have asked for it.
+        continued: Iterable[EarlierCalls],
+        withheld: Withheld,
+    ) -> list[int]:
+        """Return the position of the first execution beside each first model that cannot have asked for it.
 
         A run that was paused for approval executes the call first, and asks a model afterwards. A call that a workflow
         may make before it asks, as it has no id, counts only if that model is sent results of calls. One that has
@@ -238,14 +248,15 @@ class PartsOfRuns:
         Args:
             listed: as above.
             ranks: as above.
-            restored: the positions of the calls below which earlier calls are known; `NONE` for the trace itself.
-            waited: the ids of calls that have waited in this trace, in spans of their own.
+            continued: the earlier calls of runs that continue here.
+            withheld: the calls that were not made.
         """
         resumption = self._resumption
-        seen = set(restored)
-        waits = (each.call_id for index in self._tree.pauses for each in self._tree.readings[index].waits)
-        waited = {*waited, *waits} - {None}
-        for index, call in listed if resumption.below else ():
+        found = []
+        seen = {each.below for each in continued}
+        waited = {withheld.calls[index].call_id for index in withheld.superseded}
+        waited.update(each.call_id for index in self._tree.pauses for each in self._tree.readings[index].waits)
+        for index, call in listed:
             below = resumption.below[index]
             if below in seen:
                 continue
@@ -258,4 +269,5 @@ class PartsOfRuns:
             answered = self._tree.model_readings[resumption.models[below][0]].answers
             is_asked = call.call_id or self._tree.readings[index].only_if_asked
             if (before_ns > 0 or call.call_id in answered) if is_asked else (before_ns > 0 and answered):
-                yield index
+                found.append(index)
+        return found

@@ -216,9 +216,8 @@ class Requested:
         for rank, (span, _) in enumerate(self.requests):
             ranks.setdefault(span, []).append(rank)
         models: dict[str | None, list[int]] = {}
-        for index in self._tree.models:
-            if not self._tree.spans[index].is_log:
-                models.setdefault(self._tree.agent_of(index), []).append(index)
+        for index in self._tree.model_spans:
+            models.setdefault(self._tree.agent_of(index), []).append(index)
         repeated_last: dict[int, tuple[list[SentCall], list[object]]] = {}
         found: dict[int, SentCall] = {}
         for span, asked in ranks.items():

@@ -52,11 +52,11 @@ class Resumption:
 
     def __init__(self, tree: SpanTree) -> None:
         self.tree: Final = tree
-        models = [index for index in tree.models if not tree.spans[index].is_log]
+        models = tree.model_spans
         is_step = bool(tree.models) and tree.is_step
         step = _first_sent(tree, models) if is_step and models else None
         is_run = bool(tree.models) and not is_step if step is None else _is_decided(step.after)
-        self.below: Final[Sequence[int]] = tree.nearest(tree.calls) if is_run else ()
+        self.below: Final[Sequence[int]] = tree.call_above if is_run else ()
         """The call above each span; empty if no model can have asked for calls here."""
         self.models: Final[dict[int, list[int]]] = {}
         """The spans of models by the call that they are below, in their order; log records are left out."""
@@ -152,10 +152,11 @@ class Resumption:
         Starts are compared within one process. JavaScript cuts them to milliseconds: a tie says nothing.
         """
         models = self.models.get(self.below[call]) if self.below else None
-        span = self.tree.spans[call]
-        if not models or span.is_log or span.resource != self.tree.spans[models[0]].resource:
+        if not models:
             return None
-        return self.tree.spans[models[0]].start_ns - span.start_ns
+        span, first = self.tree.spans[call], self.tree.spans[models[0]]
+        is_comparable = not span.is_log and (span.resource is first.resource or span.resource == first.resource)
+        return first.start_ns - span.start_ns if is_comparable else None
 
 
 def _may_be(call: CallReading, request: CallRequest) -> bool:

@@ -129,7 +129,8 @@ def _judged(answer: CallReading, reading: ModelReading) -> CallReading:
     state = state_of_result(answer.result) or ("uncertain" if answer.call_id in reading.refused else None)
     if state is not None:
         return replace(answer, state=state)
-    return replace(answer, error=answer.error or _marked(answer, reading) or mcp_failure(answer.result))
+    error = answer.error or _marked(answer, reading) or mcp_failure(answer.result)
+    return answer if error == answer.error else replace(answer, error=error)
 
 
 def _marked(answer: CallReading, reading: ModelReading) -> str | None:

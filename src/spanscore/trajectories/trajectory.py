@@ -184,16 +184,17 @@ def _about(tree: SpanTree, run: int, beyond: str | None) -> dict[str, Any]:
     agent = agent or ((tree.agent or beyond) if run == tree.root else None)
     conversation_id = tree.readings[run].conversation_id or tree.conversation_id
     service = root.resource.get("service.name")
+    is_log = span.is_log
     # A log record has no id. The span in which it was written has one, if there is such a span.
-    root_span_id = span.span_id if not span.is_log else b"" if span.parent_span_id == NO_SPAN else span.parent_span_id
+    root_span_id = span.span_id if not is_log else b"" if span.parent_span_id == NO_SPAN else span.parent_span_id
     # The attributes that a configuration can match; values of dialects' own attributes also have the standard names.
     standard = {"gen_ai.agent.name": agent, "gen_ai.conversation.id": conversation_id}
     known = {key: value for key, value in standard.items() if value is not None}
     return {
         "trace_id": reported_trace_id(span.trace_id),
         "root_span_id": root_span_id,
-        "start_ns": None if span.is_log else span.start_ns or None,
-        "end_ns": None if span.is_log else span.end_ns or None,
+        "start_ns": None if is_log else span.start_ns or None,
+        "end_ns": None if is_log else span.end_ns or None,
         "service": service if isinstance(service, str) else None,
         "agent": agent,
         "conversation_id": conversation_id,
@@ -220,10 +221,10 @@ def _seen(trace: Trace, tree: SpanTree) -> dict[str, Any]:
     orphans = [span for span in uppermost if span.parent_span_id and not span.parent_is_remote and not span.is_log]
     from_logs = tree.spans[tree.root].is_log
     # If no other span is at the top, the missing parent may be the root, in a process that does not export here.
-    is_rooted = any(not span.parent_span_id or span.parent_is_remote for span in uppermost if not span.is_log)
-    has_root = from_logs or not all(span.parent_span_id for span in uppermost)
+    is_rooted = orphans and len(orphans) < sum(not span.is_log for span in uppermost)
+    has_ended = trace.close_reason is CloseReason.ROOT_ENDED
     return {
-        "root_seen": has_root or trace.close_reason is CloseReason.ROOT_ENDED,
+        "root_seen": has_ended or from_logs or not all(span.parent_span_id for span in uppermost),
         "from_logs": from_logs and not trace.cut_short,
         "parents_missing": len(orphans),
         "truncated": trace.close_reason in _LIMITS,
@@ -243,13 +244,15 @@ def _silent(tree: SpanTree, requested: Requested, withheld: Withheld, run_of: Se
     asking = requested.asking(run_of)
     if requested.resumption.is_later_step:
         asking.update(run_of[index] for index in tree.models)
+    if not asking:
+        return {}
     shown = {
         run_of[index]
         for index, reading in enumerate(tree.readings)
         if reading.not_a_call or reading.waits or reading.refused or index in withheld.spans
     }
     shown.update(run_of[index] for index, call in requested.calls() if withheld.state_of(call.request) is not None)
-    return dict.fromkeys(asking - shown, _STEP if asking and tree.is_step else _ASKED)
+    return dict.fromkeys(asking - shown, _STEP if tree.is_step else _ASKED)
 
 
 def _tool_definitions(

@@ -60,8 +60,9 @@ class SpanTree:
         for index in self.order:
             if self.readings[index] is not NO_READING:
                 self._add(index, self.readings[index])
+        self.model_spans: Final = [index for index in self.models if not spans[index].is_log]
+        """The models without log records."""
         self._named: dict[int, str | None] = {index: agent for index, agent in self.agents.items() if agent}
-        self._call_above: list[int] = []
         self.model_readings: Final = self._read_models(read.of_models)
         """The requests of each model span, and the results that it was sent, by start.
 
@@ -84,6 +85,11 @@ class SpanTree:
         self.root = next(chain(parentless, orphaned, received))
         """The earliest span without a parent; if there is none, the earliest whose parent is missing. A log record only
         if there are no spans."""
+
+    @cached_property
+    def call_above(self) -> list[int]:
+        """The nearest call above each span; `NONE` if there is none."""
+        return self.nearest(self.calls)
 
     @cached_property
     def conversations(self) -> list[str | None]:
@@ -176,8 +182,7 @@ class SpanTree:
         """Return whether a span is below a call of a known caller: a call that is a root has none."""
         if self.parents[index] == NONE or not self.calls:
             return False
-        self._call_above = self._call_above or self.nearest(self.calls)
-        above = self._call_above[index]
+        above = self.call_above[index]
         return above != NONE and self.parents[above] != NONE
 
     def nearest(
@@ -230,9 +235,9 @@ class SpanTree:
         Within a span of the application, or as a tool, some agents run without their own span.
         """
         found: dict[bytes, list[tuple[int, str]]] = {}
-        for index in self.models:
+        for index in self.model_spans:
             span, agent = self.spans[index], self.readings[index].agent
-            if agent and span.parent_span_id and not span.is_log:
+            if agent and span.parent_span_id:
                 found.setdefault(span.parent_span_id, []).append((span.end_ns, agent))
         for ends in found.values():
             ends.sort()
@@ -272,7 +277,8 @@ class SpanTree:
                 for index, name in agents.items()
             }
         )
-        members = [run_of[agent] if agent != NONE else self.root for agent in self.nearest(agents)]
+        above = self._agent_above if self._named else self.nearest(agents)
+        members = [run_of[agent] if agent != NONE else self.root for agent in above]
         tops = set(run_of.values())
         return [index for index in self.order if index in tops], members
 
