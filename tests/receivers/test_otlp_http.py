@@ -65,6 +65,15 @@ def test_metrics_need_an_exporter(receiver: Receiver) -> None:
     )
 
 
+@ENCODINGS
+def test_an_empty_body_is_an_empty_request(content_type: str) -> None:
+    """Of each signal."""
+    with over_http(others=True, spans_onward=True) as receiver:
+        replies = [receiver.post(b"", content_type, f"/v1/{signal}") for signal in ("traces", "logs", "metrics")]
+
+    assert [200, 200, 200] == [reply.status for reply in replies]
+
+
 def test_a_body_that_is_cut_off_is_not_taken(receiver: Receiver) -> None:
     """When the client goes away in the middle of a body, nothing of it is taken."""
     receiver.raw(head(10 * len(BODIES[PROTOBUF])), BODIES[PROTOBUF]).close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -27,6 +28,22 @@ from spanscore.trajectories.reader import DialectReader
 from traces import agent, tool
 
 _EVALUATOR = ToolCallTrajectory()
+
+
+class Broken:
+    """A dialect that fails on spans of that name."""
+
+    precedence = Precedence.FRAMEWORK
+    markers = Markers(span_names=("broken",))
+    reads: frozenset[str] = frozenset()
+
+    def read(self, span: Span) -> Reading | None:
+        """Fail."""
+        return 1 / 0  # type: ignore[return-value]
+
+    def read_model(self, span: Span) -> ModelReading | None:
+        """Read nothing."""
+        return None
 
 
 class Counting(Pipeline):
@@ -53,11 +70,17 @@ class Counting(Pipeline):
 class Clocked:
     """An engine with a clock that is moved, and the reports that it emits."""
 
-    def __init__(self, *, scores_ahead: bool = True, pipeline: Counting | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        scores_ahead: bool = True,
+        pipeline: Counting | None = None,
+        is_root: Callable[[Span], bool] = lambda span: not span.parent_span_id,
+    ) -> None:
         self.now = 0.0
         self.emitted: list[tuple[float, Report]] = []
         self.pipeline = Counting() if pipeline is None else pipeline
-        table = TraceTable(TraceSettings(), lambda span: not span.parent_span_id)
+        table = TraceTable(TraceSettings(), is_root)
         self.engine = Engine(table, self.pipeline, {"kept": self}, lambda: self.now)
         self.queue = self.engine.queue
         if scores_ahead:
@@ -122,6 +145,35 @@ def test_a_trace_that_grows_after_it_was_scored_is_scored_again() -> None:
     assert [1, 1] == [len(report.trajectory.calls) for _, report in clocked.emitted]
 
 
+def test_a_failure_of_a_dialect_is_counted_though_what_was_scored_ahead_is_thrown_away() -> None:
+    """A span of another trace, which was asked whether it is a root, failed before."""
+    pipeline = Counting(reader=DialectReader([Broken()]))
+    clocked = Clocked(pipeline=pipeline, is_root=lambda span: not (span.parent_span_id or pipeline.reader.read(span)))
+    clocked.take(root(1))
+    clocked.at(1.0)
+    clocked.take(call(7)._replace(name="broken", parent_span_id=b""))
+    clocked.at(1.5)
+    clocked.take(root(1, 5))
+    clocked.at(200.0)
+
+    assert {("Broken", "ZeroDivisionError"): 2} == clocked.engine.tallies.dialect_errors
+
+
+def test_an_error_while_a_trace_is_emitted_leaves_nothing_behind() -> None:
+    """Its spans take no room from others."""
+    clocked = Clocked(scores_ahead=False)
+
+    def measure(*_: object) -> None:
+        raise ZeroDivisionError
+
+    clocked.queue.owner = replace(clocked.queue.owner, measure=measure)
+    clocked.take(root())
+    with pytest.raises(ZeroDivisionError):
+        clocked.at(2.0)
+
+    assert (0, {}) == (clocked.queue.backlog, clocked.queue.waiting)
+
+
 def test_a_trace_with_several_roots_is_scored_once() -> None:
     """As long as no other span comes."""
     clocked = Clocked()
@@ -173,18 +225,6 @@ def test_a_fault_ahead_is_counted_once(caplog: pytest.LogCaptureFixture) -> None
 
 def test_failures_of_dialects_ahead_are_counted_once() -> None:
     """Also if a late span has the trace scored again, and if no scores that were made ahead are used."""
-
-    class Broken:
-        precedence = Precedence.FRAMEWORK
-        markers = Markers(span_names=("broken",))
-        reads: frozenset[str] = frozenset()
-
-        def read(self, span: Span) -> Reading | None:
-            return 1 / 0  # type: ignore[return-value]
-
-        def read_model(self, span: Span) -> ModelReading | None:
-            return None
-
     for late in ((), (call(),)):
         clocked = Clocked(pipeline=Counting(reader=DialectReader([Broken()])))
         clocked.take(root()._replace(name="broken"))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -293,6 +295,23 @@ def test_many_pauses() -> None:
     assert 8_000 <= live.engine.counts().held_bytes <= 10_000
     assert held == list(range(100 - len(held), 100))
     assert {GivenUp.NO_ROOM: 100 - len(held)} == live.engine.counts().given_up
+
+
+def test_a_pause_that_gives_way_is_noted_at_once() -> None:
+    """What is stored of it is let go, although no further span comes."""
+    live = Live(pause_bytes=10_000, keep_closed_spans=20)
+    noted: list[bytes] = []
+    live.engine.queue.owner = replace(live.engine.queue.owner, gave_up=noted.append)
+    number = 0
+    while not live.engine.counts().given_up:
+        number += 1
+        spans = [span._replace(trace_id=number.to_bytes(16, "big")) for span in APPROVED.first]
+        live.engine.take(spans, [100] * len(spans))
+        live.now += 10
+        while not live.engine.work(math.inf):
+            pass
+
+    assert [(1).to_bytes(16, "big")] == noted
 
 
 def test_other_traces_are_held_as_before() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -40,9 +40,8 @@ _taps: Final[WeakKeyDictionary[Any, _Tap]] = WeakKeyDictionary()
 _lock: Final = threading.Lock()
 
 
-def captured_spans(
-    take: Callable[[ReadableSpan], object], provider: trace.TracerProvider | None
-) -> AbstractContextManager[None]:
+@contextmanager
+def captured_spans(take: Callable[[ReadableSpan], object], provider: trace.TracerProvider | None) -> Iterator[None]:
     """Hand over every span that ends while the context is open, on the thread on which it ends.
 
     Args:
@@ -50,18 +49,22 @@ def captured_spans(
         provider: makes the spans; by default the global one, which is created if there is none.
 
     Raises:
-        InputError: the provider takes no span processors; raised when the context is entered.
+        InputError: the provider takes no span processors.
     """
     if provider is None and is_stand_in(trace.get_tracer_provider()):
         trace.set_tracer_provider(TracerProvider())
-    return _captured(take, trace.get_tracer_provider() if provider is None else provider, "add_span_processor")
+    with _captured(take, trace.get_tracer_provider() if provider is None else provider, "add_span_processor"):
+        yield
 
 
-def captured_logs(take: Callable[[ReadWriteLogRecord], object], provider: Any | None) -> AbstractContextManager[None]:
+@contextmanager
+def captured_logs(take: Callable[[ReadWriteLogRecord], object], provider: Any | None) -> Iterator[None]:
     """Hand over every log record that is emitted meanwhile, as `captured_spans` does."""
     if provider is None and is_stand_in(_logs.get_logger_provider()):
         _logs.set_logger_provider(LoggerProvider(shutdown_on_exit=False))
-    return _captured(take, _logs.get_logger_provider() if provider is None else provider, "add_log_record_processor")
+    provider = _logs.get_logger_provider() if provider is None else provider
+    with _captured(take, provider, "add_log_record_processor"):
+        yield
 
 
 @contextmanager

@@ -117,8 +117,7 @@ class ScoringQueue:
             if self._keep is not None:
                 self._keep.closed(trace.trace_id)
         self.unscored.note_lost(self._table, self.pipeline.reader)
-        while self._table.past.given_up:
-            self.owner.gave_up(self._table.past.given_up.pop())
+        self._note_given_up()
 
     def put_conversations(self, revisions: Iterable[ConversationRevision]) -> None:
         """Take in conversations to score, before further traces."""
@@ -173,12 +172,15 @@ class ScoringQueue:
             self._emit_next()
             self._begin_conversations()
 
-    def _done(self, trace: Trace) -> None:
+    def _note_given_up(self) -> None:
+        while self._table.past.given_up:
+            self.owner.gave_up(self._table.past.given_up.pop())
+
+    def _wait_no_more(self, trace: Trace) -> None:
         self.backlog -= len(trace.spans)
         self.waiting[trace.trace_id] -= 1
         if not self.waiting[trace.trace_id]:
             del self.waiting[trace.trace_id]
-        self.owner.scored(trace.trace_id)
 
     def _begin_next(self, until: float) -> bool:
         """Begin the evaluations of the next closed trace, as far as there is time; False if there is no such trace."""
@@ -201,11 +203,12 @@ class ScoringQueue:
             self._begun(done.value, began)
         except BaseException as error:  # noqa: BLE001 - a fault in one trace must not cost another
             self._beginning = None
+            self._wait_no_more(trace)
             self._faults.contain(error, NOT_SCORED)
             self._tallies.evaluation_errors["", type(error).__name__] += 1
             if self._keep is not None:
                 self._keep.decide(trace, None)
-            self._done(trace)
+            self.owner.scored(trace.trace_id)
         finally:
             self.unscored.note_failures(self.pipeline.reader.failures)
         return True
@@ -230,6 +233,7 @@ class ScoringQueue:
         trace = scoring.trace
         if revision is None and scoring.is_paused:
             self._table.past.hold(trace.trace_id, trace.revision)
+            self._note_given_up()
             if self._table.past.is_paused(trace.trace_id):
                 self.owner.paused(trace.trace_id)
         self._under_way.append(_UnderWay(scoring, began, revision))
@@ -243,6 +247,7 @@ class ScoringQueue:
                 self._talks.emit(scoring, revision)
             return ()
         trace = scoring.trace
+        self._wait_no_more(trace)
         reports = tuple(with_verdicts(trace, scoring.unmasked(), self._tallies.revised))
         if trace.spans:
             self.owner.measure(EVALUATION_DURATION, self._clock() - began)
@@ -257,5 +262,5 @@ class ScoringQueue:
         # A closing that is repeated after a restart is a turn already, or was one of a conversation that is finished.
         if self._talks is not None and not self._emission.is_counted(trace):
             self.put_conversations(self._talks.joined(trace, reports, self.pipeline, self._clock()))
-        self._done(trace)
+        self.owner.scored(trace.trace_id)
         return reports

@@ -43,7 +43,7 @@ class Unscored:
         while table.too_late:
             if reader.read(table.too_late.pop()) is not None:
                 self._too_late.note(None)
-            self.note_failures(reader.failures)
+        self.note_failures(reader.failures)
         self._evicted.tell_due()
         self._too_late.tell_due()
 

@@ -257,7 +257,7 @@ class Intake:
 
 def _metrics(body: bytes, encoding: Encoding) -> Steps[DecodedRequest]:
     onward = body
-    if encoding is Encoding.JSON:
+    if encoding is Encoding.JSON and body:
         onward = yield from writing_metrics(body)
     else:
         yield from checking(body, ExportMetricsServiceRequest)
