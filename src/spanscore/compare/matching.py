@@ -22,6 +22,7 @@ Pairs: TypeAlias = "list[tuple[int, int]]"
 
 _Symbol = TypeVar("_Symbol", bound=Hashable)
 
+_BLOCK: Final = 128
 _DEEP: Final = 32
 """Levels of a value that `==` may compare: more could exhaust the stack."""
 
@@ -115,8 +116,8 @@ def common_subsequence(
 ) -> Pairs:
     """Return the positions of a longest common subsequence, in order.
 
-    Bit-parallel over the right side: 10,000 by 10,000 symbols take 50 ms and 20 MB. Without `partners`, which has the
-    right symbols that fit a left symbol, only equal ones fit.
+    Bit-parallel over the right side: 10,000 by 10,000 symbols take some ten milliseconds and megabytes. Without
+    `partners`, which has the right symbols that fit a left symbol, only equal ones fit.
     """
     fitting = None if partners is None else {symbol: frozenset(others) for symbol, others in partners.items()}
     start, end = 0, 0
@@ -195,9 +196,13 @@ def _matches(
     fits = dict.fromkeys(distinct, frozenset[Hashable]()) | dict(fitting) if fitting is not None else None
     wanted = distinct if fits is None else frozenset[Hashable]().union(*(fits[symbol] for symbol in distinct))
     where = dict.fromkeys(wanted, 0)
-    for column, symbol in enumerate(right):
-        if symbol in where:
-            where[symbol] |= 1 << column
+    for start in range(0, len(right), _BLOCK):  # setting bits in a short integer, not in one as long as the whole
+        block: dict[Hashable, int] = {}
+        for bit, symbol in enumerate(right[start : start + _BLOCK]):
+            if symbol in where:
+                block[symbol] = block.get(symbol, 0) | 1 << bit
+        for symbol, bits in block.items():
+            where[symbol] |= bits << start
     if fits is not None:
         where = {symbol: sum(where[other] for other in fits[symbol]) for symbol in distinct}
     return [where[symbol] for symbol in left]
@@ -208,22 +213,40 @@ def _longest_chain(rows: Sequence[int], width: int) -> Pairs:
 
     In a state a bit is 0 if the length of the longest chain grows with this column. Read backwards: a column that
     grows both before and after a row belongs to an earlier row, one that grows only after it is matched with this row.
+    Only the states of one block of rows are kept at a time, and computed again on the way back.
     """
-    states = [(1 << width) - 1]  # before the rows and after each of them; carries leave the width
-    for matches in rows:
-        state = states[-1]
-        grown = state & matches
-        states.append((state + grown) | (state ^ grown) if grown else state)
+    state = (1 << width) - 1
+    before_block = []
+    for start in range(0, len(rows), _BLOCK):
+        before_block.append(state)
+        state = _states(state, rows[start : start + _BLOCK], width)[-1]
     pairs = []
-    row, column = len(rows), width
-    while row and column:
-        bit = column - 1
-        if states[row] >> bit & 1:
-            column -= 1
-        elif states[row] is states[row - 1] or not states[row - 1] >> bit & 1:
-            row -= 1
-        else:
-            row, column = row - 1, bit
-            pairs.append((row, column))
+    column = width
+    for start in reversed(range(0, len(rows), _BLOCK)):
+        left_of_here = before_block.pop() & ((1 << column) - 1)
+        states = _states(left_of_here, rows[start : start + _BLOCK], column)
+        row = len(states) - 1
+        while row and column:
+            bit = column - 1
+            if states[row] >> bit & 1:
+                column -= 1
+            elif states[row] is states[row - 1] or not states[row - 1] >> bit & 1:
+                row -= 1
+            else:
+                row, column = row - 1, bit
+                pairs.append((start + row, column))
     pairs.reverse()
     return pairs
+
+
+def _states(state: int, rows: Sequence[int], width: int) -> list[int]:
+    """Return the state before the rows and after each of them."""
+    states = [state]
+    for matches in rows:
+        grown = state & matches
+        if grown:
+            state = (state + grown) | (state ^ grown)
+            if state.bit_length() > width + _BLOCK:  # carries leave the width; cut off now and then
+                state &= (1 << width) - 1
+        states.append(state)
+    return states
