@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from spanscore.compare.matching import Pairs, common_subsequence, positions
@@ -124,12 +125,18 @@ def entries(
     def listed_whole() -> list[Entry]:
         return [entry(pair) for pair in aligned]
 
-    listed = listed_whole()
-    if len(listed) <= LIMIT:
-        return listed
-    listed = folded(listed)
-    if len(listed) > LIMIT:
-        listed[LIMIT - 1 :] = [{"status": "cut", "calls": sum(row.get("calls", 1) for row in listed[LIMIT - 1 :])}]
+    if len(aligned) <= LIMIT:
+        return listed_whole()
+    runs = list(islice(_runs([pair.status not in AS_EXPECTED for pair in aligned]), LIMIT + 1))
+    listed = [
+        _fold(len(run), sum(aligned[place].status == "ignored" for place in run))
+        if isinstance(run, range)
+        else entry(aligned[run])
+        for run in runs[:LIMIT]
+    ]
+    if len(runs) > LIMIT:
+        last = runs[LIMIT - 1]
+        listed[-1] = {"status": "cut", "calls": len(aligned) - (last.start if isinstance(last, range) else last)}
     return Shortened(listed, listed_whole)
 
 
@@ -144,10 +151,14 @@ def folded(listed: Sequence[Entry], marked: Container[int] = ()) -> list[Entry]:
             rows = listed[run.start : run.stop]
             ignored = sum(row.get("ignored", int(row["status"] == "ignored")) for row in rows)
             calls = sum(row.get("calls", 1) for row in rows)
-            found.append({"status": "folded", "calls": calls} | ({"ignored": ignored} if ignored else {}))
+            found.append(_fold(calls, ignored))
         else:
             found.append(listed[run])
     return found
+
+
+def _fold(calls: int, ignored: int) -> Entry:
+    return {"status": "folded", "calls": calls} | ({"ignored": ignored} if ignored else {})
 
 
 def _runs(deviates: Sequence[bool]) -> Iterator[int | range]:

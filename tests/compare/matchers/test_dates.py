@@ -37,6 +37,12 @@ def test_equal_instants(actual: Any, *, expected: bool) -> None:
     assert expected == matches({"$date": "2026-11-01T09:30:00Z"}, actual)
 
 
+def test_the_year_0() -> None:
+    """A leap year, which RFC 3339 has and Python has not."""
+    assert matches({"$date": "0001-01-01"}, "0000-12-31T22:00:00-02:00")
+    assert matches({"$date": "0000-02-29", "within": "1d"}, "0000-03-01")
+
+
 @pytest.mark.parametrize(
     ("within", "actual", "expected"),
     [

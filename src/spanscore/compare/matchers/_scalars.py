@@ -18,6 +18,7 @@ from spanscore.messages.nearest import suggestion
 _PAIR: Final = 2
 _PERCENT: Final = 100
 _DAY: Final = 86_400
+_400_YEARS: Final = 146_097 * _DAY
 _INSTANT: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,30}))?(?:[Zz]|([+-])(\d\d):(\d\d)))?", re.ASCII
 )
@@ -196,7 +197,9 @@ def instant(text: Any) -> Fraction | None:
             return None
         *time, offset_hours, offset_minutes = clock
         offset = (offset_hours * 60 + offset_minutes) * 60 * (-1 if found[8] == "-" else 1)
-        return timegm((year, month, day, *time)) - offset + Fraction(f"0.{found[7] or 0}")
+        # Python has no year 0, but dates repeat after 400 years.
+        seconds = timegm((year or 400, month, day, *time)) - (0 if year else _400_YEARS)
+        return seconds - offset + Fraction(f"0.{found[7] or 0}")
     except ValueError:  # no such month or year
         return None
 

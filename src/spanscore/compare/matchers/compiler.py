@@ -7,7 +7,6 @@ compared as JSON. A value is compiled once, by `matcher`, which reports its erro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from typing import Any, Final, NamedTuple
 
 from spanscore.compare.differences import shown
@@ -163,14 +162,16 @@ class _Compiler:
                 raise _wrong(here, f"must be a mapping, not {shown(argument)}")
             return self.value(argument, here, _SUBSET)
         try:
-            if (simple := _SIMPLE.get(kind)) is None:
-                simple = partial({"$near": near, "$date": date}.get(kind, self._from_earlier), options=options)
-            return simple(argument)
+            return self._of_a_value(kind, argument, options)
         except ValueError as error:
             raise _wrong(here, str(error)) from error
 
-    def _from_earlier(self, tool: Any, options: Mapping[str, Any]) -> Matcher:
-        return from_earlier(tool, options, self._normalise)
+    def _of_a_value(self, kind: str, argument: Any, options: Mapping[str, Any]) -> Matcher:
+        if kind in _SIMPLE:
+            return _SIMPLE[kind](argument)
+        if kind in _WITH_OPTIONS:
+            return _WITH_OPTIONS[kind](argument, options)
+        return from_earlier(argument, options, self._normalise)
 
     def _all(self, items: Any, at: _At, how: _How = _EXACT, least: int = 0) -> list[Matcher]:
         if not isinstance(items, (list, tuple)) or len(items) < least:
@@ -218,6 +219,7 @@ _SIMPLE: Final[Mapping[str, Callable[[Any], Matcher]]] = {
     "$length": of_length,
     "$schema": _valid_by,
 }
+_WITH_OPTIONS: Final[Mapping[str, Callable[[Any, Mapping[str, Any]], Matcher]]] = {"$near": near, "$date": date}
 _KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys([*_TRUE, *_OF_ONE, *_OF_MANY, *_SIMPLE, "$literal", "$subset"], ()),
     "$near": ("within", "percent"),
