@@ -64,7 +64,7 @@ class _SameServer(urllib.request.HTTPRedirectHandler):
 
 
 def _server(url: str) -> tuple[str, str | None, int | None]:
-    """Return the scheme, host and port of a URL; ValueError is raised for what is none."""
+    """Return the scheme, host and port of a URL. Raises ValueError if its port is none."""
     parts = urllib.parse.urlsplit(url)
     return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 

@@ -143,7 +143,7 @@ def opened_outputs(
 ) -> list[ReportWriter]:
     """Return the writers that the arguments ask for. Files appear when the stack is left without an error.
 
-    The inputs have a name for messages by their path; the configuration is as it is in the file.
+    `inputs` maps the path of each input to its name in messages. `config` is the configuration as in the file.
 
     Raises:
         ConfigError: a file cannot be written; raised before scoring.

@@ -19,8 +19,8 @@ from spanscore.scoring.evaluator_entry import EvaluatorEntry
 def check_apart(paths: Mapping[str, Path], inputs: Mapping[str, str], shown: Collection[str]) -> None:
     """Refuse output files that are also an input, would be one the next time, or are given twice.
 
-    The paths are by the name of their option, the inputs have a name for messages by their path, and `shown` are the
-    options whose form standard output can have.
+    `paths` maps the name of an option to its file, and `inputs` the path of each input to its name in messages. `shown`
+    has the options whose form standard output can have.
 
     Raises:
         ConfigError: a file is refused.

@@ -42,7 +42,7 @@ _SHOWN: Final = 200
 
 
 class ServeRuns:
-    """The last runs of a receiver, from `/runs.json` below the URL of its port for Prometheus, or of a proxy's path."""
+    """The last runs of a receiver, read from its `/runs.json`. `url` is its Prometheus port, or a proxy before it."""
 
     def __init__(self, url: str, headers: Mapping[str, str], *, content: bool) -> None:
         self._url: Final = f"{url}/runs.json"

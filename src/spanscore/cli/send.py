@@ -109,7 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _recorded(recording: Recording, id_key: bytes | None) -> Iterator[_Recorded]:
     """Yield the requests of a recording in their order, without requests that have neither spans nor log records.
 
-    A hash with the key makes new ids of the old ones; without one they stay.
+    With `id_key`, each id is replaced by a hash with that key.
     """
     for document in recording.documents():
         if document.is_flagless:

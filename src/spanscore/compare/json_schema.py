@@ -212,7 +212,7 @@ def _counted(keyword: _Keyword) -> _Keyword:
 
 
 def _leave_room(levels: int = _ROOM) -> None:
-    """Raise the error of a used-up stack here, where it is one: the maps of jsonschema, in Rust, panic instead."""
+    """Raise RecursionError if few levels of the stack are left: maps of jsonschema, which are in Rust, would panic."""
     if levels:
         _leave_room(levels - 1)
 

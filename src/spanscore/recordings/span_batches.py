@@ -49,7 +49,7 @@ class RequestsInMemory:
 class SortedSpans:
     """A recording of tables that are each sorted by trace id. A trace is finished when all tables are behind it.
 
-    The decoded rows of each table are by its name for messages.
+    `tables` maps the name of each table, for messages, to its decoded rows.
     """
 
     def __init__(self, tables: Mapping[str, Iterable[Decoded]]) -> None:

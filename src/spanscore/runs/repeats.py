@@ -16,7 +16,7 @@ def wilson_interval(passed: int, runs: int) -> tuple[float, float]:
     """Return the 95 % interval of a pass rate by Wilson's score method, without a correction for continuity.
 
     E. B. Wilson, "Probable inference, the law of succession, and statistical inference", 1927. Its ends stay from 0
-    to 1, and hold for few runs, too; there is at least one. A library would be many times the size of these lines.
+    to 1, also for few runs; `runs` is at least 1. A library would be many times the size of these lines.
     """
     rate, square = passed / runs, _Z * _Z
     middle = rate + square / (2 * runs)

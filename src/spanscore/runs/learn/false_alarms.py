@@ -42,7 +42,7 @@ def false_alarms(
     Where learning from all of them takes much work, five parts are left out in turn, and of very many runs some are
     tried.
 
-    There are at least two; `work` is how much learning from all of them took.
+    `runs` has at least two runs; `work` is the work that learning from all of them took.
     """
     runs = not_too_many(runs)
     step = max(1, -(-len(runs) // _MOST_LEFT_OUT))

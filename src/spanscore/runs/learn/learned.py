@@ -59,7 +59,7 @@ class Learned:
 def learned(runs: Sequence[Trajectory], build: Build, progress: Progress | None = None) -> Learned:
     """Return the common properties of correct runs: all runs that were learned from pass it.
 
-    There is at least one; of very many, some are learned from.
+    `runs` has at least one run. If there are very many, a part of them is used.
     """
     looked_at = not_too_many(runs)
     learner = _Learner(looked_at, build)
