@@ -34,11 +34,29 @@ def test_a_graph_is_an_agent() -> None:
 def test_the_openai_agents_sdk() -> None:
     """The agent's name is in the name of its span; a tool that waits has no result."""
     run = node(2, "invoke_agent shop", "invoke_agent")
-    waits = node(4, "execute_tool pay", "execute_tool", 2, tool__name="pay")
+    waits = node(4, "execute_tool pay", "execute_tool", 2, tool__name="pay", tool__call__arguments="{}")
     before = node(1, "Agent workflow", "chain", 0), run, node(3, "chat m", "chat", 2)
 
     (paused,) = read(*before, waits)
     (whole,) = read(*before, waits, node(5, "chat m", "chat", 2))
 
     assert (paused.agent, paused.calls, paused.completeness.paused) == ("shop", (), ("pay",))
-    assert whole.calls == (call(4, "pay", agent="shop"),)
+    assert whole.calls == (call(4, "pay", {}, agent="shop"),)
+
+
+def test_without_content_no_tool_waits() -> None:
+    """None has a result then."""
+    run = node(1, "invoke_agent shop", "invoke_agent", 0), node(2, "chat m", "chat")
+    (made,) = read(*run, node(3, "execute_tool pay", "execute_tool", tool__name="pay"))
+    assert (made.names, made.completeness.paused) == (("pay",), ())
+
+
+def test_the_attribute_of_an_agent_wins() -> None:
+    """A root without a session is no agent."""
+    made = node(2, "execute_tool pay", "execute_tool", tool__name="pay", tool__call__result="ok")
+    for root, expected in (
+        (node(1, "invoke_agent shop v1", "invoke_agent", 0, agent__name="shop"), "shop"),
+        (node(1, "GET /", None, 0), None),
+    ):
+        (run,) = read(root, made)
+        assert run.agent == expected

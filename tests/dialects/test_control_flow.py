@@ -10,7 +10,7 @@ import pytest
 from dialects.carriers import CARRIERS, Carrier
 from dialects.spans import built_in_reader, calls, exception, span
 from spanscore.contracts import CallReading, CallState
-from spanscore.dialects import mcp_failure
+from spanscore.dialects import failure_in
 from spanscore.model import StatusCode
 
 CARRIED: Final = pytest.mark.parametrize("carry", CARRIERS.values(), ids=CARRIERS)
@@ -179,7 +179,7 @@ def test_a_result_of_mcp_as_python_prints_it_fails_the_call(carry: Carrier) -> N
         call = read(carry(1, told))
         assert call.state == "made"
         assert call.error in {"no such order", "error"}
-    assert mcp_failure(printed) == "no such order"
+    assert failure_in(printed) == "no such order"
 
 
 @CARRIED

@@ -424,6 +424,28 @@ def test_a_result_that_is_the_message_to_the_model(told: str, error: str | None)
 @pytest.mark.parametrize(
     "told",
     [
+        {"content": "x", "tool_call_id": "c1", "total": 5},
+        {"data": {"content": "x", "tool_call_id": "c1"}, "next": "p2"},
+        {"output": {"content": None, "tool_call_id": "c1"}},
+        {"content": None, "tool_call_id": "c1"},
+        "content=summary of tool_call_id handling",
+        {"output": {"type": "tool", "content": "screw"}, "note": "no tool_call_id"},
+        {"content": "x", "tool_call_id": "other"},
+        "content='x' tool_call_id='other'",
+    ],
+)
+def test_a_tool_s_own_result_that_looks_like_a_message(told: Any) -> None:
+    """A message has no other fields and the id of the call: any other result stays as it is."""
+    known = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "book", "gen_ai.tool.call.id": "c1"}
+    result = told if isinstance(told, str) else json.dumps(told)
+    made = span(1, "execute_tool book", {**known, "gen_ai.tool.call.result": result})
+    assert calls(made) == [call(1, "book", result=told, call_id="c1")]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "An error occurred while running the tool. Please try again.",
         "An error occurred while running the tool. Please try again. Error: full",
         "An error occurred when calling tool `book`:\nValueError: full",
     ],
@@ -433,3 +455,27 @@ def test_a_framework_s_text_of_a_tool_that_raised(told: str) -> None:
     known = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "book", "gen_ai.tool.call.result": told}
     (made,) = calls(span(1, "execute_tool book", known))
     assert made.error == told.partition("\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("told", "error"),
+    [
+        ("An error occurred while running the tool. Please try again. Error: full", True),
+        ("An error occurred while running the tool. Please try again. It was in the log.", False),
+        ("An error occurred when calling tool `book`", False),
+    ],
+)
+def test_a_failure_is_one_in_a_span_and_in_messages(told: str, *, error: bool) -> None:
+    """A text of a tool's own that begins in the same way is a result."""
+    asked = {"type": "tool_call", "id": "c1", "name": "book", "arguments": {}}
+    answer = {"type": "tool_call_response", "id": "c1", "response": told}
+    output = {"gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": [asked]}])}
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "book", "gen_ai.tool.call.result": told}
+    turns = (
+        span(2, "chat", {**CHAT, **output}, parent=1),
+        span(4, "chat", {**CHAT, "gen_ai.input.messages": json.dumps([{"role": "tool", "parts": [answer]}])}, parent=1),
+    )
+    run = span(1, "invoke_agent shop", {"gen_ai.operation.name": "invoke_agent"})
+    for spans in (turns, (*turns, span(3, "execute_tool book", tool, parent=1))):
+        (made,) = calls(run, *spans)
+        assert (made.error is not None) is error

@@ -78,3 +78,20 @@ def test_openhands() -> None:
         ("book", {"n": 1}, "c2", "Tool 'book' not found"),
         ("mine", {"tool_input": {"name": "x", "arguments": "y"}}, None, None),
     ]
+
+
+def test_arguments_of_a_users_own_tool_may_look_like_those_of_openhands() -> None:
+    """Only OpenHands gives a call an id, and an action nothing else."""
+    with_id = "association.properties.metadata.tool_call_id"
+    given = {"action": {"kind": "step", "n": 1}}, {"action": {"kind": "step", "n": 1}, "speed": 2}
+    wrong = {"tool_input": {"name": "x", "arguments": "{}"}}
+    assert calls(
+        AGENT,
+        observed(2, "move", "TOOL", **{"span.input": json.dumps(given[0])}),
+        observed(3, "move", "TOOL", **{"span.input": json.dumps(given[1]), with_id: "c1"}),
+        observed(4, "move", "TOOL", **{"span.input": json.dumps(wrong), with_id: "c2"}),
+    ) == [
+        call(2, "move", given[0]),
+        call(3, "move", given[1], call_id="c1"),
+        call(4, "move", wrong, call_id="c2"),
+    ]

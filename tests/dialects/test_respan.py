@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from dialects.spans import call, read, span
+import pytest
+
+from dialects.spans import call, calls, read, span
 from spanscore.model import Span, StatusCode
 
 
@@ -30,6 +32,11 @@ def asked(number: int) -> Span:
     return model._replace(attributes={**model.attributes, "gen_ai.completion.0.tool_calls": wanted})
 
 
+def entity(given: Any) -> dict[str, str]:
+    """The content of a tool as plain JSON."""
+    return {"traceloop.entity.input": json.dumps(given), "traceloop.entity.output": '{"content": "ok"}'}
+
+
 BEFORE = node(1, "w", "workflow", 0), node(2, "shop", "agent", 1, name="shop"), asked(3)
 
 
@@ -51,3 +58,24 @@ def test_a_tool_that_waits_has_an_empty_result() -> None:
     (whole,) = read(*BEFORE, tool(4, ""), node(5, "openai", "chat"))
     assert (paused.calls, paused.completeness.paused) == ((), ("book",))
     assert (whole.names, whole.completeness.paused) == (("book",), ())
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        {"traceloop.span.kind": "tool", **entity({"args": [], "kwargs": {"n": 1}})},
+        {"traceloop.span.kind": "tool", **entity({"name": "book", "arguments": {"n": 1}})},
+        {"openinference.span.kind": "TOOL", "input.value": '{"n": 1}', "output.value": '{"content": "ok"}'},
+        {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.call.arguments": '{"n": 1}',
+            "gen_ai.tool.call.result": '{"content": "ok"}',
+        },
+        entity({"n": 1}),
+        entity({"name": "book", "arguments": {"n": 1}}),
+    ],
+)
+def test_tools_without_messages(held: dict[str, str]) -> None:
+    """Decorated functions and other frameworks: the conventions read them, or their content is plain JSON."""
+    made = span(1, "book", {"respan.entity.log_type": "tool", "traceloop.entity.name": "book", **held})
+    assert calls(made) == [call(1, "book", {"n": 1}, result={"content": "ok"})]

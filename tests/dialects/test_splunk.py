@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from dialects.spans import read, span
+from spanscore.dialects.splunk import Splunk
 from spanscore.model import Span
 
 SCOPE = "opentelemetry.util.genai.handler"
@@ -62,3 +63,25 @@ def test_a_tool_of_openai_agents_that_waits() -> None:
     assert (whole.names, whole.completeness.paused) == (("pay",), ())
     assert [each.may_have_failed for each in (*whole.calls, *resumed.calls)] == [True, False]
     assert resumed.completeness.begin_unseen
+
+
+def test_without_content_a_tool_of_openai_agents_may_wait() -> None:
+    """No call has a result then, and the model's request is not known."""
+    (run,) = read(
+        RUN,
+        node(2, "chat m", "chat", framework="openai_agents"),
+        node(3, "execute_tool pay", "execute_tool", tool__name="pay", tool__type="function"),
+    )
+    assert (run.names, run.completeness.paused, run.completeness.may_pause) == (("pay",), (), True)
+
+
+def test_other_scopes_and_spans_without_a_sign_are_not_read() -> None:
+    """The attributes are generic: other programs have them on any span."""
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "pay", "gen_ai.tool.type": "function"}
+    others = (
+        span(1, "GET /", {"gen_ai.command": "resume"}),
+        span(1, "GET /", {"gen_ai.step.status": "interrupted"}),
+        span(1, "execute_tool pay", {**tool, "gen_ai.evaluation.sampled": True}),
+        node(1, "step tools"),
+    )
+    assert [Splunk().read(each) for each in others] == [None] * 4

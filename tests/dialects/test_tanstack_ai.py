@@ -33,3 +33,13 @@ def test_content_is_in_messages_of_the_tool() -> None:
         call(4, "book", error="error", call_id="c4"),
         call(5, "book", call_id="c5"),
     )
+
+
+def test_without_messages_the_attributes_of_the_conventions_count() -> None:
+    """A later version may write them."""
+    held = {"gen_ai.tool.call.arguments": '{"n": 1}', "gen_ai.tool.call.result": '{"id": "BK-1"}'}
+    made = tool(2, "success")
+    (run,) = read(
+        span(1, "chat m", {"tanstack.ai.iterations": 1}), made._replace(attributes={**made.attributes, **held})
+    )
+    assert run.calls == (call(2, "book", {"n": 1}, result={"id": "BK-1"}, call_id="c2"),)

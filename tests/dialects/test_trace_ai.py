@@ -65,7 +65,7 @@ def test_a_run_that_is_given_an_answer_continues() -> None:
 
 
 def test_a_tool_of_openai_agents_that_waits() -> None:
-    """It has no result; the agent is a node of a graph."""
+    """It has arguments and no result; the agent is a node of a graph, which elsewhere is no agent's name."""
     before = (
         node(1, "shop", "AGENT", graph__node__id="shop"),
         node(2, "response", "LLM", 1),
@@ -75,4 +75,7 @@ def test_a_tool_of_openai_agents_that_waits() -> None:
     (paused,) = read(*own)
     (made,) = read(*before)
     assert (paused.agent, paused.names, paused.completeness.paused) == ("shop", (), ("pay",))
-    assert (made.names, made.completeness.paused) == (("pay",), ())
+    assert (made.names, made.completeness.paused, made.agent) == (("pay",), (), None)
+    tool = own[2]._replace(attributes={"gen_ai.span.kind": "TOOL", "gen_ai.tool.name": "pay"})
+    (silent,) = read(*own[:2], tool)
+    assert (silent.names, silent.completeness.paused) == (("pay",), ())

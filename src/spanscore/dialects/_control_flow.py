@@ -99,8 +99,10 @@ _PRINTED_RESULT: Final = re.compile(
 _PRINTED_TEXT: Final = re.compile(r"""TextContent\(type='text', text=('(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")""")
 
 _AN_ERROR: Final = "An error occurred "
-_RAISED_TEXTS: Final = (f"{_AN_ERROR}while running the tool. Please try again.", f"{_AN_ERROR}when calling tool `")
-"""The beginnings of the result that the OpenAI Agents SDK, and Qwen-Agent, give for a tool that raises."""
+_RAISED_TEXT: Final = re.compile(
+    rf"{_AN_ERROR}(?:while running the tool\. Please try again\.(?:$| Error: )|when calling tool `[^`\n]+`:\n)"
+)
+"""The result that the OpenAI Agents SDK, with or without the error, and Qwen-Agent give for a tool that raises."""
 
 WORDS: Final = (*_FAILED, _AN_ERROR, "reject", "denied", "not approved", "blocked by hook")
 """Words of which every relevant result has one: no encoder escapes letters. Each is looked for in every result."""
@@ -142,12 +144,12 @@ def state_of_result(result: Recorded) -> CallState | None:
 
 def failure_in(result: Recorded) -> str | None:
     """Return a short text if a result is a report of a failed tool, by an MCP server or the framework."""
-    if isinstance(result, str) and result.startswith(_RAISED_TEXTS):
+    if isinstance(result, str) and _RAISED_TEXT.match(result):
         return content.short(result)
-    return mcp_failure(result)
+    return _mcp_failure(result)
 
 
-def mcp_failure(result: Recorded) -> str | None:
+def _mcp_failure(result: Recorded) -> str | None:
     """Return a short text if a result is an MCP server's report of a failed tool (`CallToolResult`)."""
     if isinstance(result, dict) and len(result) == 1:
         result = next((result[key] for key in _AROUND_RESULTS if key in result), result)

@@ -102,7 +102,7 @@ def is_unreadable(value: str) -> bool:
 def plain(value: Any, depth: int = 0) -> JSON:
     """Return a value as JSON: tuples and sets as lists, bytes and unknown things as text, no lone surrogates.
 
-    The list of a set is sorted: its own order is another one in each process.
+    Sets are sorted: their order differs between processes.
 
     Raises:
         ValueError: an integer has too many digits to be written.

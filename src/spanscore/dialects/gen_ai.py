@@ -53,7 +53,22 @@ _CREATION: Final = "create_agent"
 """Says that an agent is there. Its runs have spans of their own, often in other traces."""
 _TOOL_SPAN: Final = f"{EXECUTE_TOOL} "
 _MESSAGE: Final = "tool_call_id"
-"""The field that every message has that holds a tool's result."""
+"""A field of each message with a tool's result."""
+_MESSAGE_FIELDS: Final = frozenset(
+    {
+        _MESSAGE,
+        "content",
+        "name",
+        "type",
+        "status",
+        "id",
+        "artifact",
+        "additional_kwargs",
+        "response_metadata",
+        "role",
+    }
+)
+"""All fields of a `ToolMessage`: an object with others is a tool's own."""
 
 _AGENT_FRAMEWORK: Final = frozenset({"agent_framework", "Experimental.Microsoft.Agents.AI"})
 """The scopes whose runs, in Python and .NET, end with a finish reason that asks for tools only if a person has to
@@ -242,10 +257,12 @@ def call(span: Span) -> CallReading:
     if not isinstance(held, str) or _MESSAGE not in held:
         return read
     # Instrumentations of LangChain write the message to the model that holds the result.
+    if isinstance(read.result, dict) and not {_MESSAGE} <= read.result.keys() <= _MESSAGE_FIELDS:
+        return read
     message = tool_message(read.result)
-    return replace(
-        read, result=message.content, call_id=read.call_id or message.call_id, error=read.error or message.error
-    )
+    if message.content is NOT_RECORDED or message.call_id is None or read.call_id not in {None, message.call_id}:
+        return read
+    return replace(read, result=message.content, call_id=message.call_id, error=read.error or message.error)
 
 
 def _name_in(span_name: str) -> str | None:

@@ -16,6 +16,7 @@ _INPUT: Final = "lmnr.span.input"
 _OUTPUT: Final = "lmnr.span.output"
 _SESSION: Final = "lmnr.association.properties.session_id"
 _CALL_ID: Final = "lmnr.association.properties.metadata.tool_call_id"
+_UNKNOWN_TOOL: Final = "InvalidToolCall"
 
 
 class Laminar(FrameworkDialect):
@@ -55,12 +56,13 @@ def _call(span: Span) -> CallReading:
     call = content.call(
         span, span.name, attributes.get(_INPUT), attributes.get(_OUTPUT), content.unquoted(attributes.get(_CALL_ID))
     )
-    action = content.field(call.arguments, "action")
-    if isinstance(action, dict) and "kind" in action:
-        given = {key: value for key, value in action.items() if key != "kind"}
-        return replace(call, name=None, arguments=given)
+    if call.call_id is None:
+        return call
     match call.arguments:
-        case {"tool_input": {"name": str(name), "arguments": str(written)}} if call.call_id is not None:
+        case {"action": dict(action), **others} if "kind" in action and not others:
+            given = {key: value for key, value in action.items() if key != "kind"}
+            return replace(call, name=None, arguments=given)
+        case {"tool_input": {"name": str(name), "arguments": str(written)}} if span.name == _UNKNOWN_TOOL:
             told = content.field(call.result, "content")
             error = content.text(content.field(told[0], "text")) if isinstance(told, list) and told else None
             return replace(call, name=name, arguments=content.arguments(written), error=call.error or error or "error")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
-from spanscore.dialects import openllmetry
+from spanscore.dialects import gen_ai, openinference, openllmetry
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import AttributeValue, Recorded, Span
+from spanscore.model import AttributeValue, Span
 
 _KIND: Final = "respan.entity.log_type"
 _ASKED: Final = "gen_ai.completion.0.tool_calls"
+_OTHERS: Final = frozenset({openllmetry.KIND, openinference.KIND, gen_ai.OPERATION})
+"""The attributes that mark tools in the conventions."""
 
 
 class Respan(FrameworkDialect):
@@ -31,7 +34,7 @@ class Respan(FrameworkDialect):
         kind = attributes.get(_KIND)
         name = content.text(attributes.get(openllmetry.ENTITY_NAME))
         return Reading(
-            call=_call(span, name) if kind == "tool" else None,
+            call=_call(span) if kind == "tool" else None,
             is_model=kind == "chat",
             is_agent=True if kind == "agent" else None,
             agent=name if kind == "agent" else None,
@@ -44,24 +47,26 @@ class Respan(FrameworkDialect):
         return ModelReading(requests=messages.requests([{"role": "assistant", "tool_calls": asked}]))
 
 
-def _call(span: Span, name: str | None) -> CallReading:
-    attributes = span.attributes
-    result = content.decoded(_said(attributes.get(openllmetry.ENTITY_OUTPUT)))
-    error = content.error(span)
-    return CallReading(
-        name=name or span.name.removesuffix(".tool"),
-        arguments=content.arguments(_said(attributes.get(openllmetry.ENTITY_INPUT))),
-        result=result,
-        error=error,
-        error_type=content.error_type(span),
-        state="uncertain" if result == "" and error is None else "made",
+def _call(span: Span) -> CallReading | None:
+    """Return the call, None if another dialect reads it: decorated functions and other frameworks have no messages."""
+    given, answer = (_said(span.attributes.get(key)) for key in (openllmetry.ENTITY_INPUT, openllmetry.ENTITY_OUTPUT))
+    call = openllmetry.call(span)
+    match call.arguments:
+        case {"name": call.name, "arguments": dict(named), **others} if not others:
+            return replace(call, arguments=named)
+    if given is None and answer is None:
+        return None if _OTHERS.intersection(span.attributes) else call
+    return replace(
+        call,
+        arguments=call.arguments if given is None else content.arguments(given),
+        result=call.result if answer is None else content.decoded(answer),
+        state="uncertain" if answer == "" and call.error is None else "made",
     )
 
 
 def _said(told: AttributeValue) -> str | None:
-    """Return the text of a message, alone or in a list."""
-    message: Recorded = content.decoded(told)
-    match message:
-        case [{"content": str(said)}] | {"content": str(said)}:
+    """Return the text of a tool's message, alone or in a list."""
+    match content.decoded(told):
+        case [{"role": "tool", "content": str(said)}] | {"role": "tool", "content": str(said)}:
             return said
     return None

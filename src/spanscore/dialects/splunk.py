@@ -12,6 +12,7 @@ from spanscore.dialects._framework import FrameworkDialect
 from spanscore.dialects._langgraph import AFTER_MODEL
 from spanscore.model import AttributeValue, Span
 
+_SCOPE: Final = "opentelemetry.util.genai"
 _SAMPLED: Final = "gen_ai.evaluation.sampled"
 _FRAMEWORK: Final = "gen_ai.framework"
 _OPENAI_AGENTS: Final = "openai_agents"
@@ -32,27 +33,25 @@ class Splunk(FrameworkDialect):
     markers = Markers(attributes=frozenset({_SAMPLED, _STATUS, _COMMAND}))
     reads = gen_ai.READS | {_FRAMEWORK, _INTERRUPT}
     capture_settings = (
-        CaptureSetting(
-            "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY", scopes=("opentelemetry.util.genai.",)
-        ),
+        CaptureSetting("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY", scopes=(f"{_SCOPE}.",)),
     )
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
+        if not span.scope.startswith(_SCOPE):
+            return None
         if attributes.get(gen_ai.OPERATION) == gen_ai.EXECUTE_TOOL:
             call = gen_ai.call(span)
-            if call.tool_type is None:  # only the OpenAI Agents SDK has one
+            if call.tool_type is None:  # in this scope, only the OpenAI Agents SDK has one
                 return None
             if gen_ai.RESULT not in attributes and call.error is None:
                 call = replace(call, state="uncertain", may_have_failed=True)
             return Reading(call=call, only_if_asked=True)
         if attributes.get(_FRAMEWORK) == _OPENAI_AGENTS:
             return Reading(refuses_silently=True, leaves_out_calls=gen_ai.INPUT in attributes)
-        is_interrupted = attributes.get(_STATUS) == "interrupted"
-        return Reading(
-            waits=_asked(attributes.get(_INTERRUPT)) if is_interrupted else (),
-            resumes=attributes.get(_COMMAND) == "resume" or span.name.endswith(AFTER_MODEL),
-        )
+        waits = _asked(attributes.get(_INTERRUPT)) if attributes.get(_STATUS) == "interrupted" else ()
+        resumes = attributes.get(_COMMAND) == "resume" or span.name.endswith(AFTER_MODEL)
+        return Reading(waits=waits, resumes=resumes) if waits or resumes else None
 
 
 def _asked(told: AttributeValue) -> tuple[CallRequest, ...]:

@@ -9,7 +9,7 @@ from spanscore.contracts import CaptureSetting, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import NOT_RECORDED, AttributeValue, Span
+from spanscore.model import AttributeValue, Span
 
 _OUTCOME: Final = "tanstack.ai.tool.outcome"
 _ITERATIONS: Final = "tanstack.ai.iterations"
@@ -33,11 +33,13 @@ class TanstackAi(FrameworkDialect):
             return Reading(is_agent=True)
         call = gen_ai.call(span)
         has_failed = attributes.get(_OUTCOME) == _FAILED
+        given = _said(attributes.get(gen_ai.INPUT))
+        answer = None if has_failed else _said(attributes.get(gen_ai.OUTPUT))
         return Reading(
             call=replace(
                 call,
-                arguments=content.arguments(_said(attributes.get(gen_ai.INPUT))),
-                result=NOT_RECORDED if has_failed else content.decoded(_said(attributes.get(gen_ai.OUTPUT))),
+                arguments=call.arguments if given is None else content.arguments(given),
+                result=call.result if answer is None else content.decoded(answer),
                 error=call.error or (_FAILED if has_failed else None),
             )
         )

@@ -16,7 +16,8 @@ from spanscore.model import Span
 
 _KIND: Final = "gen_ai.span.kind"
 _OPENAI_AGENTS: Final = "traceai_openai_agents"
-_AGENTS: Final = (gen_ai.AGENT, "lc_agent_name", "graph.node.id")
+_AGENTS: Final = (gen_ai.AGENT, "lc_agent_name")
+_NODE: Final = "graph.node.id"
 _INTERRUPT: Final = "langgraph.interrupt"
 _COMMAND: Final = ('{"input": "Command(', "resume=")
 """The beginning of LangGraph's `Command` as Python prints it, and the field that holds a person's answer."""
@@ -36,6 +37,7 @@ class TraceAi:
         gen_ai.TOOL_NAME,
         gen_ai.CALL_ID,
         *_AGENTS,
+        _NODE,
         _INTERRUPT,
         openinference.INPUT,
         openinference.OUTPUT,
@@ -46,6 +48,7 @@ class TraceAi:
         attributes = span.attributes
         kind = attributes.get(_KIND)
         is_agent = kind == "AGENT"
+        is_of_sdk = span.scope == _OPENAI_AGENTS
         is_interrupted = content.is_true(attributes.get(_INTERRUPT))
         return Reading(
             call=_call(span, is_interrupted=is_interrupted) if kind == "TOOL" else None,
@@ -53,9 +56,9 @@ class TraceAi:
             resumes=span.name.endswith(AFTER_MODEL) or _resumes(span),
             is_model=kind == "LLM",
             is_agent=True if is_agent else None,
-            agent=content.first_text(attributes, _AGENTS) if is_agent else None,
-            only_if_asked=kind == "TOOL" and span.scope == _OPENAI_AGENTS,
-            refuses_silently=span.scope == _OPENAI_AGENTS,
+            agent=content.first_text(attributes, (*_AGENTS, _NODE) if is_of_sdk else _AGENTS) if is_agent else None,
+            only_if_asked=kind == "TOOL" and is_of_sdk,
+            refuses_silently=is_of_sdk,
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
@@ -87,5 +90,7 @@ def _call(span: Span, *, is_interrupted: bool) -> CallReading:
         call_id=content.identifier(attributes.get(gen_ai.CALL_ID)) or message.call_id,
         state="waits" if is_interrupted else "made",
     )
-    is_open = span.scope == _OPENAI_AGENTS and openinference.OUTPUT not in attributes and call.error is None
+    # Without content, a call that has ended has no result either.
+    is_silent = openinference.INPUT in attributes and openinference.OUTPUT not in attributes
+    is_open = span.scope == _OPENAI_AGENTS and is_silent and call.error is None
     return replace(call, state="uncertain") if is_open else call

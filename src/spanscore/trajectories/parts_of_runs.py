@@ -57,24 +57,29 @@ class PartsOfRuns:
             told or self._earlier or unseen or self._may_continue or tree.pauses or withheld.may_wait
         )
         """Whether any run may be a part of one: most traces are whole runs."""
+        self._resumed: Final[set[int]] = set()
+        self._unseen: Final[set[int]] = set()
+        self._between_unseen: Final[set[int]] = set()
+        self._may_pause: Final[set[int]] = set()
+        self._paused: Final[dict[int, dict[str, None]]] = {}
+        self._firsts: Final[dict[int, int]] = {}
         if not self._is_any:
             return
-        self._resumed: Final = {run for each in continued for run in self._around(each.model)}
+        self._resumed.update(run for each in continued for run in self._around(each.model))
         resuming = [index for index in tree.pauses if tree.readings[index].resumes]
         # A model has asked for a call that was refused before any model was asked here.
         resuming += refused if tree.models else []
         unseen += [index for index in resuming if not continued and self._begins(index)]
-        self._unseen: Final = {run for index in unseen for run in self._around(index)}
+        self._unseen.update(run for index in unseen for run in self._around(index))
         within = (index for index in (*resumption.cut, *begun_unseen) if resumption.below[index] != NONE)
-        self._between_unseen: Final = {run for index in within for run in self._around(index)}
-        self._paused: Final[dict[int, dict[str, None]]] = {}
+        self._between_unseen.update(run for index in within for run in self._around(index))
         for index, name in self._waiting(told):
             for run in self._around(index):
                 self._paused.setdefault(run, {})[name] = None
-        self._may_pause: Final = {run for index in self._may_wait(withheld.may_wait) for run in self._around(index)}
-        self._firsts: Final = {
-            resumption.below[index]: index for index, _ in reversed(listed) if index in ranks and self._earlier
-        }
+        self._may_pause.update(run for index in self._may_wait(withheld.may_wait) for run in self._around(index))
+        self._firsts.update(
+            (resumption.below[index], index) for index, _ in reversed(listed) if index in ranks and self._earlier
+        )
 
     def _found_earlier(
         self,

@@ -11,7 +11,7 @@ from typing import Final
 
 from spanscore.compare.matching import json_key
 from spanscore.contracts import CallReading, CallRequest, CallState, ModelReading
-from spanscore.dialects import mcp_failure, state_of_result
+from spanscore.dialects import failure_in, state_of_result
 from spanscore.model import JSON, NOT_RECORDED, Recorded
 from spanscore.trajectories.model_answers import each_once
 from spanscore.trajectories.resumption import Resumption
@@ -112,7 +112,7 @@ class Requested:
             return None
         if call_id not in self._failed:
             told = self._failures.get(call_id)
-            self._failed[call_id] = told if isinstance(told, str) else mcp_failure(answer)
+            self._failed[call_id] = told if isinstance(told, str) else failure_in(answer)
         return self._failed[call_id]
 
     def state_by_answer(self, call_id: str | None) -> CallState | None:

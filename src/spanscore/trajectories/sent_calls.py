@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from spanscore.compare.matching import json_key
 from spanscore.contracts import CallReading, CallRequest, CallState, ModelReading, SentMessage
-from spanscore.dialects import mcp_failure, state_of_result
+from spanscore.dialects import failure_in, state_of_result
 from spanscore.model import NOT_RECORDED, ToolCall
 
 
@@ -129,7 +129,7 @@ def _judged(answer: CallReading, reading: ModelReading) -> CallReading:
     state = state_of_result(answer.result) or ("uncertain" if answer.call_id in reading.refused else None)
     if state is not None:
         return replace(answer, state=state)
-    error = answer.error or _marked(answer, reading) or mcp_failure(answer.result)
+    error = answer.error or _marked(answer, reading) or failure_in(answer.result)
     return answer if error == answer.error else replace(answer, error=error)
 
 

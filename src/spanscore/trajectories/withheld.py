@@ -114,7 +114,11 @@ class Withheld:
                 self.spans[index] = state
             # If a call and a model start in one millisecond of JavaScript, their order is unknown.
             elif asked_ns is not None and (asked_ns < start_ns or (asked_ns == start_ns and asked_ns % CUT_NS)):
-                self.spans[index] = "waits"
+                if call.may_have_failed and call.arguments is NOT_RECORDED:  # without content, each call looks so
+                    self.may_wait.append(index)
+                    self.doubted.add(index)
+                else:
+                    self.spans[index] = "waits"
             elif (
                 not models
                 and call.refusal == "shown"
