@@ -18,7 +18,7 @@ def node(number: int, name: str, operation: str | None = None, parent: int = 1, 
 
 
 def test_a_graph_is_an_agent() -> None:
-    """It is the root, without an operation. Its steps are marked by the scope alone, so that an interrupt is seen."""
+    """A graph is the root, without an operation. The scope alone marks its steps, so that an interrupt is seen."""
     root = span(1, "shop", {"microsoft.session.id": "s-1"}, scope=SCOPE)
     made = node(3, "execute_tool book", "execute_tool", tool__name="book", tool__call__result="BK-1")
     stopped = node(4, "Approval.after_model", None)._replace(

@@ -44,7 +44,7 @@ def test_a_log_event_alone() -> None:
 
 
 def test_a_call_outside_the_trace_that_was_not_started() -> None:
-    """It would be a run of its own."""
+    """Such a call is not read: it would be a run of its own."""
     outside = logged(3, 0, execution_status="not_started", success=False, error_type="tool_not_registered")
     assert [each.name for each in calls(outside)] == ["read"]
     assert calls(outside._replace(trace_id=session_key(outside.trace_id))) == []

@@ -31,7 +31,7 @@ def asks(number: int, name: str) -> Span:
 
 
 def test_a_step_that_an_interrupt_has_ended() -> None:
-    """It names the calls that a person is asked about, if the middleware asks."""
+    """The step names the calls that a person is asked about, if the middleware asks."""
     chat = node(2, "chat m", "chat")
     for told, expected in ((json.dumps(ASKED), ("pay",)), ("ok?", ("",))):
         step = {"gen_ai.step.status": "interrupted", "gen_ai.finish_reason_description": told}
@@ -52,7 +52,7 @@ def test_a_run_that_is_given_an_answer_continues() -> None:
 
 
 def test_a_tool_of_openai_agents_that_waits() -> None:
-    """It has neither a result nor a failure, and no request to a model starts after it."""
+    """Such a tool has neither a result nor a failure, and no request to a model starts after it."""
     tool: dict[str, Any] = {"tool__name": "pay", "tool__type": "function"}
     waits = node(3, "execute_tool pay", "execute_tool", **tool)
     (paused,) = read(RUN, asks(2, "pay"), waits)

@@ -65,7 +65,7 @@ def test_a_run_that_is_given_an_answer_continues() -> None:
 
 
 def test_a_tool_of_openai_agents_that_waits() -> None:
-    """It has arguments and no result; the agent is a node of a graph, which elsewhere is no agent's name."""
+    """Such a tool has arguments and no result; the agent is a node of a graph, which elsewhere is no agent's name."""
     before = (
         node(1, "shop", "AGENT", graph__node__id="shop"),
         node(2, "response", "LLM", 1),

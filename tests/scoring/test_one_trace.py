@@ -298,7 +298,7 @@ def test_many_pauses() -> None:
 
 
 def test_a_pause_that_gives_way_is_noted_at_once() -> None:
-    """What is stored of it is let go, although no further span comes."""
+    """The owner releases the stored requests of the pause, although no further span comes."""
     live = Live(pause_bytes=10_000, keep_closed_spans=20)
     noted: list[bytes] = []
     live.engine.queue.owner = replace(live.engine.queue.owner, gave_up=noted.append)
