@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
 
 
 @dataclass(slots=True, eq=False)
 class LimitedWork:
-    """The work of one task that can be cut off: its context then raises TimeoutError."""
+    """The context of work of the current task that can be cut off: it then raises TimeoutError."""
 
-    task: asyncio.Task[Any] | None
-    """None after the work has ended."""
+    running: dict[LimitedWork, float]
+    """The work with a limit that has not ended."""
+    task: asyncio.Task[Any] | None = None
+    """None before the work begins, and after it has ended."""
+    cancelling: int = 0
+    """The number of cancellations of the task when the work began."""
     is_cut_off: bool = False
 
     def cut_off(self) -> None:
@@ -22,6 +24,20 @@ class LimitedWork:
         if self.task is not None and not self.is_cut_off:
             self.is_cut_off = True
             self.task.cancel()
+
+    def __enter__(self) -> Self:
+        self.task = task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - there is nothing else to cancel
+        self.cancelling = task.cancelling()
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        self.running.pop(self, None)
+        task, self.task = self.task, None
+        # If others cancelled the task, too, it stays cancelled.
+        is_ours = self.is_cut_off and task is not None and task.uncancel() <= self.cancelling
+        if is_ours and isinstance(error, asyncio.CancelledError):
+            raise TimeoutError from error
 
 
 class SharedTimeLimit:
@@ -38,32 +54,18 @@ class SharedTimeLimit:
         """
         self._timer: asyncio.TimerHandle | None = None
 
-    @contextmanager
-    def work(self) -> Iterator[LimitedWork]:
-        """Limit the time of the current task in this context.
+    def work(self) -> LimitedWork:
+        """Limit the time of the current task in this context, from now on.
 
-        Raises:
-            TimeoutError: it took too long, or was cut off by others.
+        The context raises TimeoutError if the work took too long, or was cut off by others.
         """
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        assert task is not None  # noqa: S101 - there is nothing else to cancel
-        work, cancelling = LimitedWork(task), task.cancelling()
+        work = LimitedWork(self._running)
         if self._seconds is not None:
+            loop = asyncio.get_running_loop()
             self._running[work] = loop.time() + self._seconds
             if self._timer is None:
                 self._timer = loop.call_later(self._seconds, self._expire)
-        is_ours = False
-        try:
-            try:
-                yield work
-            finally:
-                work.task = None
-                self._running.pop(work, None)
-                is_ours = work.is_cut_off and task.uncancel() <= cancelling
-        except asyncio.CancelledError as error:
-            if is_ours:  # else others cancelled it, too
-                raise TimeoutError from error
-            raise
+        return work
 
     def _expire(self) -> None:
         self._timer = None
