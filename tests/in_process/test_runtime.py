@@ -64,7 +64,9 @@ def runtime_with(pipeline: Pipeline, capacity: int = 100, max_bytes: int = QUEUE
     settings = TraceSettings(decision_delay_s=0.0)
     table = TraceTable(settings, lambda span: not span.parent_span_id)
     return Runtime(
-        lambda owner: Engine(table, pipeline, {}, lambda: 0.0, owner), capacity=capacity, max_bytes=max_bytes
+        lambda dropped: Engine(table, pipeline, {}, lambda: 0.0, dropped=dropped),
+        capacity=capacity,
+        max_bytes=max_bytes,
     )
 
 
@@ -144,7 +146,7 @@ def test_a_root_that_waits_for_a_running_span_is_scored_with_it() -> None:
     pipeline = Pipeline((), DialectReader(()))
     table = TraceTable(settings, lambda span: not span.parent_span_id)
     runtime = Runtime(
-        lambda owner: Engine(table, pipeline, {}, lambda: 0.0, owner),
+        lambda dropped: Engine(table, pipeline, {}, lambda: 0.0, dropped=dropped),
         lambda trace, reports: scored.append((trace[-1], len(reports))),
     )
     for number in (2, 3):

@@ -19,7 +19,6 @@ from spanscore.metrics.meter import Meter
 from spanscore.metrics.telemetry import OwnTelemetry
 from spanscore.model import Report, Span
 from spanscore.scoring.engine import Engine
-from spanscore.scoring.owner import Owner
 
 
 class Sending:
@@ -60,7 +59,7 @@ def engine(telemetry: OwnTelemetry, **emitters: Emitter) -> Engine:
     settings = TraceSettings(decision_delay_s=0, num_traces=2)
     pipeline = wiring.pipeline(config.default())
     table = TraceTable(settings, lambda span: not span.parent_span_id)
-    return Engine(table, pipeline, emitters, lambda: 0.0, Owner(measure=telemetry.measure))
+    return Engine(table, pipeline, emitters, lambda: 0.0, measure=telemetry.measure)
 
 
 def trace(number: int, *, root: bool = True) -> Iterator[Span]:

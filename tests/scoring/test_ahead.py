@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -23,6 +22,7 @@ from spanscore.scoring import ahead
 from spanscore.scoring.ahead import Ahead
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.live_engine import LiveEngine
+from spanscore.scoring.owner import Measure
 from spanscore.scoring.pipeline import EvaluatorEntry, Pipeline, Scoring
 from spanscore.trajectories.reader import DialectReader
 from traces import agent, tool
@@ -76,12 +76,13 @@ class Clocked:
         scores_ahead: bool = True,
         pipeline: Counting | None = None,
         is_root: Callable[[Span], bool] = lambda span: not span.parent_span_id,
+        measure: Measure | None = None,
     ) -> None:
         self.now = 0.0
         self.emitted: list[tuple[float, Report]] = []
         self.pipeline = Counting() if pipeline is None else pipeline
         table = TraceTable(TraceSettings(), is_root)
-        self.engine = Engine(table, self.pipeline, {"kept": self}, lambda: self.now)
+        self.engine = Engine(table, self.pipeline, {"kept": self}, lambda: self.now, measure=measure)
         self.queue = self.engine.queue
         if scores_ahead:
             self.queue.ahead = Ahead(table, lambda: self.now, self.engine.faults)
@@ -161,12 +162,11 @@ def test_a_failure_of_a_dialect_is_counted_though_what_was_scored_ahead_is_throw
 
 def test_an_error_while_a_trace_is_emitted_leaves_nothing_behind() -> None:
     """Its spans take no room from others."""
-    clocked = Clocked(scores_ahead=False)
 
     def measure(*_: object) -> None:
         raise ZeroDivisionError
 
-    clocked.queue.owner = replace(clocked.queue.owner, measure=measure)
+    clocked = Clocked(scores_ahead=False, measure=measure)
     clocked.take(root())
     with pytest.raises(ZeroDivisionError):
         clocked.at(2.0)

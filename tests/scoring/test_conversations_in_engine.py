@@ -17,7 +17,6 @@ from spanscore.config import parts as wiring
 from spanscore.metrics.measurements import measurements
 from spanscore.model import FinishReason, Outcome, Report, Score, Span, Unit
 from spanscore.scoring.engine import Engine
-from spanscore.scoring.owner import Owner
 from spanscore.scoring.pipeline import Pipeline
 from traces import agent, having, tool
 
@@ -70,7 +69,6 @@ class Clocked:
             pipeline,
             {"emitted": self.emitted},
             lambda: self.now,
-            Owner(),
             conversations=wiring.conversations(config, pipeline),
         )
 

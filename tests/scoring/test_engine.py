@@ -112,8 +112,10 @@ class Told:
 def engine_with(pipeline: Pipeline, told: Told | None = None, **emitters: Kept) -> Engine:
     """Return an engine whose traces end with their root."""
     table = TraceTable(TraceSettings(decision_delay_s=0.0), lambda each: not each.parent_span_id)
-    owner = None if told is None else Owner(answered=told.answered, scored=told.scored)
-    return Engine(table, pipeline, emitters, lambda: 1.0, owner)
+    engine = Engine(table, pipeline, emitters, lambda: 1.0)
+    if told is not None:
+        engine.queue.owner = Owner(answered=told.answered, scored=told.scored)
+    return engine
 
 
 def elsewhere(*answers: Future[Outcome]) -> Pipeline:

@@ -21,7 +21,7 @@ from spanscore.otlp.slices import Steps
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.evaluator_entry import EvaluatorEntry
 from spanscore.scoring.live_engine import LiveEngine
-from spanscore.scoring.owner import Measure, Owner
+from spanscore.scoring.owner import Measure
 from spanscore.scoring.pipeline import Pipeline, Scoring
 
 
@@ -42,7 +42,7 @@ class Keeps(Pipeline):
 def live(pipeline: Pipeline, measure: Measure, **settings: float) -> LiveEngine:
     """Return a live engine that closes traces without a root."""
     table = TraceTable(TraceSettings(**settings), lambda _: False)  # type: ignore[arg-type]
-    return LiveEngine(Engine(table, pipeline, {}, time.monotonic, Owner(measure=measure)))
+    return LiveEngine(Engine(table, pipeline, {}, time.monotonic, measure=measure))
 
 
 def test_a_fault_does_not_stop_the_clock(caplog: pytest.LogCaptureFixture) -> None:

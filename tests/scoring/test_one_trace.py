@@ -6,7 +6,6 @@ import json
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -22,6 +21,7 @@ from spanscore.metrics.measurements import measurements
 from spanscore.model import Report, Span, Unit
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.evaluator_entry import EvaluatorEntry
+from spanscore.scoring.owner import Owner
 from spanscore.scoring.pipeline import Pipeline
 from traces import agent, asked, lasting, model, tool
 
@@ -301,7 +301,7 @@ def test_a_pause_that_gives_way_is_noted_at_once() -> None:
     """The owner releases the stored requests of the pause, although no further span comes."""
     live = Live(pause_bytes=10_000, keep_closed_spans=20)
     noted: list[bytes] = []
-    live.engine.queue.owner = replace(live.engine.queue.owner, gave_up=noted.append)
+    live.engine.queue.owner = Owner(gave_up=noted.append)
     number = 0
     while not live.engine.counts().given_up:
         number += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -24,7 +24,6 @@ from spanscore.in_process.span_events import SpanEvents
 from spanscore.metrics.meter import Meter
 from spanscore.metrics.telemetry import OwnTelemetry
 from spanscore.scoring.engine import Engine
-from spanscore.scoring.owner import Owner
 from spanscore.sdk import providers as host_providers
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ def process_engine(
     config: Config,
     tracer_provider: TracerProvider | None = None,
     *,
-    owner: Owner | None = None,
+    dropped: Mapping[str, int] | None = None,
     is_fork: bool = False,
     catch_up: Callable[[float], object] | None = None,
 ) -> Engine:
@@ -87,7 +86,8 @@ def process_engine(
     Args:
         config: what `for_process` returned.
         tracer_provider: makes the span that carries the scores, where there is one; by default the global one.
-        owner: to whom the engine belongs, on a thread of its own; None where it is the caller's.
+        dropped: the counts of spans that do not reach the engine, if it has a thread of its own; None if it runs on the
+            thread of its caller.
         is_fork: the parent process serves the metrics page; this one scores without.
         catch_up: scores what is waiting, within so many seconds: called from another thread before the application's
             meter provider collects for the last time.
@@ -105,14 +105,20 @@ def process_engine(
         emitters["span_events"] = SpanEvents(tracer_provider)
     telemetry = OwnTelemetry(sinks)
     # On a thread of our own no interrupt is the user's.
-    pipeline = wiring.pipeline(config) if owner is None else wiring.pipeline(config, passed_on=())
+    pipeline = wiring.pipeline(config) if dropped is None else wiring.pipeline(config, passed_on=())
     traces = config.traces
-    if owner is not None:  # the rest is for what waits, and for what has waited and is being taken in
+    if dropped is not None:  # the rest is for what waits, and for what has waited and is being taken in
         traces = replace(traces, max_bytes=max(1, traces.max_bytes - 2 * queue_bytes(config)))
     table = TraceTable(traces, wiring.root_condition(config, pipeline.reader))
-    owned = replace(owner or Owner(), measure=telemetry.measure)
-    conversations = wiring.conversations(config, pipeline)
-    engine = Engine(table, pipeline, emitters, time.monotonic, owned, conversations=conversations)
+    engine = Engine(
+        table,
+        pipeline,
+        emitters,
+        time.monotonic,
+        measure=telemetry.measure,
+        dropped=dropped,
+        conversations=wiring.conversations(config, pipeline),
+    )
     telemetry.watch(engine)
     for emitter in emitters.values():
         if isinstance(emitter, Handover | NotStarted):

@@ -74,8 +74,8 @@ class ScoringSpanProcessor(SpanProcessor):
         self._log_names: Final = log_names(settings.dialects)
         process = os.getpid()
         self._runtime: Final = Runtime(
-            lambda owner: embedded_engine.process_engine(
-                settings, tracer_provider, owner=owner, is_fork=os.getpid() != process, catch_up=self._catch_up
+            lambda dropped: embedded_engine.process_engine(
+                settings, tracer_provider, dropped=dropped, is_fork=os.getpid() != process, catch_up=self._catch_up
             ),
             self._release if wraps is not None else None,
             max_bytes=embedded_engine.queue_bytes(settings),

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from threading import get_ident
@@ -23,7 +23,6 @@ from spanscore.in_process.forks import in_forked_child
 from spanscore.in_process.worker import Action, Item, LogReader, OnScored, Worker
 from spanscore.messages.faults import fault
 from spanscore.scoring.engine import Engine
-from spanscore.scoring.owner import Owner
 from spanscore.sdk.identity import is_of_an_export, stop_tracing
 from spanscore.sdk.span_conversion import Converter
 
@@ -61,7 +60,8 @@ class Runtime:
     those that it had when the last root began or ended.
 
     Args:
-        make_engine: builds the engine; called once in each process, on the worker thread of a forked child.
+        make_engine: builds the engine, with the counts of spans that do not reach it, by reason; called once in each
+            process, on the worker thread of a forked child.
         on_scored: takes, on the worker thread, the id of each trace that is done with, and its reports: none where it
             could not be scored, or where its root came too late.
         capacity: spans that may wait; more are dropped and counted.
@@ -70,7 +70,7 @@ class Runtime:
 
     def __init__(
         self,
-        make_engine: Callable[[Owner], Engine],
+        make_engine: Callable[[Mapping[str, int]], Engine],
         on_scored: OnScored | None = None,
         capacity: int = QUEUE_CAPACITY,
         max_bytes: int = QUEUE_BYTES,
@@ -178,7 +178,7 @@ class Runtime:
         self._drops = Drops((QUEUE_FULL, "shut_down"))
         self._drop_log = DropLog(self._drops)
         self._worker = Worker(
-            lambda: self._make_engine(Owner(dropped=self._drops)),
+            lambda: self._make_engine(self._drops),
             self._converted,
             lambda: self._wake.put(None),
             self._on_scored,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Final, Literal, TypeAlias
 
 from opentelemetry.sdk.trace import ReadableSpan
@@ -15,6 +14,7 @@ from spanscore.in_process.byte_budget import links_bytes
 from spanscore.model import DROPPED, REFUSED, Report, Span, reported_trace_id
 from spanscore.otlp.kept_size import SPAN_SIZE
 from spanscore.scoring.engine import Engine
+from spanscore.scoring.owner import Owner
 from spanscore.sdk.identity import SCOPE
 from spanscore.sdk.span_conversion import Converter, is_local_root, refused_sdk_span
 
@@ -60,8 +60,7 @@ class Worker:
         """Build the engine, where there is none."""
         if self.engine is None:
             self.engine = self._make_engine()
-            queue = self.engine.queue
-            queue.owner = replace(queue.owner, answered=self._wake, scored=self._note_scored)
+            self.engine.queue.owner = Owner(answered=self._wake, scored=self._note_scored)
         return self.engine
 
     def take(self, pending: deque[Item]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Final
@@ -17,7 +18,7 @@ from spanscore.model import CloseReason, FinishReason, Report, Span, Trace
 from spanscore.scoring.conversation_scoring import ConversationScoring
 from spanscore.scoring.conversations.held import Conversations
 from spanscore.scoring.emission import Emission
-from spanscore.scoring.owner import Clock, Keeps, Owner
+from spanscore.scoring.owner import Clock, Keeps, Measure
 from spanscore.scoring.pipeline import Pipeline
 from spanscore.scoring.scoring_queue import ScoringQueue
 
@@ -41,7 +42,8 @@ class Engine:
         pipeline: scores traces.
         emitters: the emitters of reports, by name.
         clock: returns the time in seconds.
-        owner: the callbacks and counts of the owner.
+        measure: records measurements, if that is wanted.
+        dropped: the counts of spans that never reach the engine, by reason.
         conversations: joins traces to conversations, if configured. Reports of conversations go to the emitters only;
             no method returns them.
         keep: decides whether the spans of a trace are sent on, if configured.
@@ -53,16 +55,16 @@ class Engine:
         pipeline: Pipeline,
         emitters: Mapping[str, Emitter],
         clock: Clock,
-        owner: Owner | None = None,
         *,
+        measure: Measure | None = None,
+        dropped: Mapping[str, int] | None = None,
         conversations: Conversations | None = None,
         keep: Keeps | None = None,
     ) -> None:
-        owner = owner or Owner()
         self.table: Final = table
         self.conversations: Final = conversations
         self.emitters: Final = dict(emitters)
-        self.tallies: Final = Tallies(dropped=owner.dropped)
+        self.tallies: Final = Tallies(dropped=Counter() if dropped is None else dropped)
         self._clock = clock
         self.faults: Final = Faults(lambda: self.queue.pipeline.tool_content and self.queue.pipeline.masks is None)
         self._emission: Final = Emission(self.emitters, self.tallies, self.faults)
@@ -75,7 +77,7 @@ class Engine:
             self._emission,
             talks,
             clock=clock,
-            owner=owner,
+            measure=measure or (lambda _instrument, _value: None),
             tallies=self.tallies,
             faults=self.faults,
             keep=keep,

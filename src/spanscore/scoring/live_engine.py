@@ -9,7 +9,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Final, Protocol
 
 from spanscore.model import Span
@@ -17,6 +16,7 @@ from spanscore.otlp.slices import Steps, at_once, in_slices
 from spanscore.scoring.ahead import Ahead
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.ledger import Ledger
+from spanscore.scoring.owner import Owner
 
 _AFTER_A_FAULT_S: Final = 1.0
 _SLICE_S: Final = 0.005
@@ -65,9 +65,7 @@ class LiveEngine:
         self.ledger: Final = Ledger(engine.emitters.values(), engine.is_open, engine.table.past.is_paused)
         """The traces that are still needed."""
         queue, ledger = engine.queue, self.ledger
-        queue.owner = replace(
-            queue.owner, answered=self._answered, paused=ledger.paused, scored=ledger.scored, gave_up=ledger.gave_up
-        )
+        queue.owner = Owner(answered=self._answered, paused=ledger.paused, scored=ledger.scored, gave_up=ledger.gave_up)
         self._clock = clock
         self._ahead = queue.ahead = Ahead(engine.table, clock, engine.faults)
         self._loop = asyncio.get_running_loop()

@@ -1,10 +1,9 @@
-"""The parts of an engine that its owner provides, and the calls by which the engine notifies it."""
+"""The calls by which an engine notifies its owner, and the parts that decide for it."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from spanscore.contracts.instruments.instrument import Instrument
@@ -14,6 +13,7 @@ Clock: TypeAlias = Callable[[], float]
 """Seconds that never run backwards."""
 
 Measure: TypeAlias = Callable[[Instrument, float], None]
+"""Records a measurement of our own work."""
 
 Note: TypeAlias = Callable[[bytes], None]
 """Takes the id of a trace."""
@@ -34,7 +34,7 @@ class Keeps(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """The parts of an engine that its owner provides."""
+    """The callbacks of the owner of an engine."""
 
     answered: Callable[[], None] = lambda: None
     """Called on any thread after an evaluation elsewhere has ended: `settle` or `work` has something to do."""
@@ -44,7 +44,3 @@ class Owner:
     """Called after all reports of a trace were emitted, or if it could not be scored."""
     gave_up: Note = lambda _trace_id: None
     """Called when a run that paused in this trace is waited for no more: further spans will be late."""
-    measure: Measure = lambda _instrument, _value: None
-    """Records the measurements of its own work."""
-    dropped: Mapping[str, int] = field(default_factory=Counter)
-    """The counts of spans that never reach it, by reason."""

@@ -18,7 +18,7 @@ from spanscore.scoring.ahead import NOT_SCORED, Ahead
 from spanscore.scoring.conversation_scoring import ConversationScoring
 from spanscore.scoring.conversations.held_conversation import ConversationRevision
 from spanscore.scoring.emission import Emission
-from spanscore.scoring.owner import Clock, Keeps, Owner
+from spanscore.scoring.owner import Clock, Keeps, Measure, Owner
 from spanscore.scoring.pipeline import Pipeline, Scoring
 from spanscore.scoring.run_verdicts import with_verdicts
 from spanscore.scoring.unscored import Unscored
@@ -54,7 +54,7 @@ class ScoringQueue:
         emission: the emitters.
         talks: scores conversations, if configured.
         clock: returns the time in seconds.
-        owner: is notified of scored traces and of answers, and takes measurements.
+        measure: records how long an evaluation takes, and when a trace is scored.
         tallies: counts traces that cannot be scored, and verdicts that were revised.
         faults: logs why a trace cannot be scored.
         keep: decides whether a trace is kept, before its reports are emitted; None if that is not configured.
@@ -68,7 +68,7 @@ class ScoringQueue:
         talks: ConversationScoring | None,
         *,
         clock: Clock,
-        owner: Owner,
+        measure: Measure,
         tallies: Tallies,
         faults: Faults,
         keep: Keeps | None = None,
@@ -78,14 +78,16 @@ class ScoringQueue:
         """The number of spans in traces that are closed and wait for their scores."""
         self.waiting: Final[Counter[bytes]] = Counter()
         """The number of closings that wait for their scores, by trace."""
+        self.owner = Owner()
+        """The callbacks of the owner, who sets them before the first span."""
         self.ahead: Ahead | None = None
-        """Scores traces before they are due, for an owner that has idle times."""
+        """Scores traces before they are due; set by an owner that has idle times."""
         self.unscored: Final = Unscored(tallies, faults, clock)
         self._table: Final = table
         self._emission: Final = emission
         self._talks: Final = talks
         self._clock: Final = clock
-        self.owner = owner
+        self._measure: Final = measure
         self._tallies: Final = tallies
         self._faults: Final = faults
         self._keep: Final = keep
@@ -250,15 +252,15 @@ class ScoringQueue:
         self._wait_no_more(trace)
         reports = tuple(with_verdicts(trace, scoring.unmasked(), self._tallies.revised))
         if trace.spans:
-            self.owner.measure(EVALUATION_DURATION, self._clock() - began)
-            self.owner.measure(TRACE_SPAN_COUNT, len(trace.spans))
+            self._measure(EVALUATION_DURATION, self._clock() - began)
+            self._measure(TRACE_SPAN_COUNT, len(trace.spans))
         decision = None if self._keep is None else self._keep.decide(trace, reports)
         reports = scoring.shown(reports if decision is None else [replace(each, keep=decision) for each in reports])
         for report in reports:
             self.unscored.note_recognised(report)
             self._emission.emit(report, trace.trace_id)
         if trace.root_received_at is not None and not trace.revision:
-            self.owner.measure(SCORE_LATENCY, self._clock() - trace.root_received_at)
+            self._measure(SCORE_LATENCY, self._clock() - trace.root_received_at)
         # A closing that is repeated after a restart is a turn already, or was one of a conversation that is finished.
         if self._talks is not None and not self._emission.is_counted(trace):
             self.put_conversations(self._talks.joined(trace, reports, self.pipeline, self._clock()))

@@ -28,7 +28,6 @@ from spanscore.receivers.sockets.listening import Address
 from spanscore.scoring.engine import Engine
 from spanscore.scoring.live_engine import LiveEngine
 from spanscore.scoring.monitors.monitors import Monitors
-from spanscore.scoring.owner import Owner
 from spanscore.service.config_changes import restart_keys
 from spanscore.service.downstream import Downstream
 from spanscore.service.health import Health
@@ -110,7 +109,7 @@ class Service:
                 pipeline,
                 sending,
                 time.monotonic,
-                Owner(measure=telemetry.measure),
+                measure=telemetry.measure,
                 conversations=wiring.conversations(config, pipeline),
                 keep=None if keeper is None else onward,
             )
