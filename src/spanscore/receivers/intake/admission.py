@@ -47,7 +47,11 @@ class SmallestFirst:
         self._numbers: Final = count()
 
     async def take(self, size: int = 0, wait_s: float | None = None) -> None:
-        """Take a turn until `give_back`, as a request of that size; requests of one size in their order.
+        """Take a turn until `give_back`. Requests of one size have theirs in the order in which they came.
+
+        `Door` takes a turn for a whole request: without a size, so the first one is next, and for `wait_s` at most.
+        `Intake` takes one for decoding: with a size, so a small request overtakes large ones, within the time limit of
+        the request.
 
         Raises:
             TimeoutError: it has waited for longer than `wait_s` seconds.

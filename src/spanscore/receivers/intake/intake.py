@@ -106,7 +106,7 @@ class Intake:
         take: Take,
         counted: IntakeCounts | None = None,
         *,
-        has_room: Callable[[int], bool] | None = None,
+        has_room: Callable[[int], bool] = lambda _spans: True,
         keep: Keep | None = None,
         wanted: Wanted = EVERYTHING,
         spans_onward: Onward | None = None,
@@ -140,21 +140,19 @@ class Intake:
             MalformedRequest: it cannot be decoded.
             NoRoom: it cannot be taken, or sent on, now.
         """
-        # Before what may take long, and for nothing.
-        if signal is None and self._has_room is not None and not self._has_room(len(body) // _USUAL_SPAN):
-            raise NoRoom(Busy.REQUESTS)
-        if (
-            signal is not None
-            and body
-            and self._others_onward is not None
-            and not self._others_onward.has_room(len(body))
-        ):
-            raise NoRoom
-        decoding = {None: self._traces, "logs": self._logs, "metrics": _metrics}[signal]
+        # Room is checked before the request waits and is decoded, which could be for nothing.
+        if signal is None:
+            if not self._has_room(len(body) // _USUAL_SPAN):
+                raise NoRoom(Busy.REQUESTS)
+            decoding = self._traces(body, encoding)
+        else:
+            if body and self._others_onward is not None and not self._others_onward.has_room(len(body)):
+                raise NoRoom
+            decoding = self._logs(body, encoding) if signal == "logs" else self._metrics(body, encoding)
         turns = self._turns[bisect_left(_LARGEST, len(body))]
         await turns.take(len(body))
         try:
-            return await in_slices(decoding(body, encoding))
+            return await in_slices(decoding)
         finally:
             turns.give_back()
 
@@ -180,6 +178,14 @@ class Intake:
         kept = with_refused(body, lost, names[0]) if lost and names else body
         return DecodedRequest("logs", kept, Encoding.LOGS, decoded, body)
 
+    def _metrics(self, body: bytes, encoding: Encoding) -> Steps[DecodedRequest]:
+        onward = body
+        if encoding is Encoding.JSON and body:
+            onward = yield from writing_metrics(body)
+        else:
+            yield from checking(body, ExportMetricsServiceRequest)
+        return DecodedRequest("metrics", body, encoding, Decoded(spans=[]), onward)
+
     def accept(self, request: DecodedRequest) -> ExportResponse:
         """Take a decoded request, in one step; it may be acknowledged when it is stored.
 
@@ -192,7 +198,7 @@ class Intake:
         signal, body, encoding, decoded, onward = request
         to = self._spans_onward if signal is None else self._others_onward
         spans, sizes = decoded.taken
-        if spans and self._has_room is not None and not self._has_room(len(spans)):
+        if spans and not self._has_room(len(spans)):
             raise NoRoom(Busy.REQUESTS)
         if onward and to is not None and not to.has_room(max(len(body), len(onward)), () if signal else spans):
             raise NoRoom
@@ -253,15 +259,6 @@ class Intake:
         if wanted is not None and wanted.unused is not None and decoded.decoder != "fast":
             yield from wanted.unused.taking_out(decoded.spans, decoded.sizes)
         return decoded
-
-
-def _metrics(body: bytes, encoding: Encoding) -> Steps[DecodedRequest]:
-    onward = body
-    if encoding is Encoding.JSON and body:
-        onward = yield from writing_metrics(body)
-    else:
-        yield from checking(body, ExportMetricsServiceRequest)
-    return DecodedRequest("metrics", body, encoding, Decoded(spans=[]), onward)
 
 
 def _forwarding(body: bytes, encoding: Encoding, decoded: Decoded) -> Steps[bytes]:
