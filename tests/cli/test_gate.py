@@ -54,6 +54,23 @@ def test_an_evaluator_that_matched_no_run_fails_the_gate(configured: Path, capsy
     capsys.readouterr()
 
 
+def test_values_are_shown_as_they_are_matched(configured: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A boolean is `true`, as in JSON: that is what a glob has to be, and `True` is none."""
+    recording = configured.with_name("run.jsonl")
+    attributes = [
+        {"key": "gen_ai.operation.name", "value": {"stringValue": "execute_tool"}},
+        {"key": "gen_ai.tool.name", "value": {"stringValue": "fetch"}},
+        {"key": "test.is_internal", "value": {"boolValue": True}},
+    ]
+    span = {"traceId": "1" * 32, "spanId": "1" * 16, "name": "execute_tool fetch", "attributes": attributes}
+    recording.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}))
+    configured.write_text("evaluators: {lost: {type: tool_call_trajectory, match: {test.is_internal: 'True'}}}")
+
+    assert 1 == main(["score", str(recording), "--config", str(configured)])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "matched no run: match test.is_internal: True; seen: 'true'" in told
+
+
 @pytest.mark.parametrize("form", ["json", "junit"])
 def test_other_forms_say_it_on_standard_error(configured: Path, form: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The output stays what programs read."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, Protocol, runtime_checkable
 
+from spanscore.compare.differences import json_text
 from spanscore.compare.globs import glob_matcher, is_glob, value_matches
 from spanscore.compare.names import listed, normaliser
 from spanscore.config import ByCase
@@ -54,7 +55,7 @@ class Sought:
             if (value := trajectory.attributes.get(key)) is not None:
                 self._found[key] |= value_matches(matches, value)
                 if len(self._seen[key]) < _SEEN:
-                    self._seen[key][str(value)] = None
+                    self._seen[key][value if isinstance(value, str) else json_text(value)] = None
 
     def add_evaluated(self, trajectory: Trajectory) -> None:
         """Look at one more trajectory that the evaluator was asked about."""
