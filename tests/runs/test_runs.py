@@ -71,6 +71,23 @@ def test_from_any_thread_and_task(providers: dict[str, Any]) -> None:
     assert 4 * [["search"]] == names(runs)
 
 
+def test_one_provider_makes_spans_and_log_records() -> None:
+    """Its spans are no log records, and its log records are no spans."""
+
+    class Both(TracerProvider):
+        logs = LoggerProvider(shutdown_on_exit=False)
+
+        def add_log_record_processor(self, processor: Any) -> None:
+            self.logs.add_log_record_processor(processor)
+
+    both: Any = Both()
+    with spanscore.recording(both, both) as runs:
+        run(both, "search")
+        both.logs.get_logger("agent").emit(body="called")
+
+    assert [["search"]] == names(runs)
+
+
 def test_an_error_ends_the_block_and_leaves_what_was_recorded(providers: dict[str, Any]) -> None:
     """A test that fails can still be looked at."""
     with pytest.raises(KeyError), spanscore.recording(**providers) as runs:  # noqa: PT012

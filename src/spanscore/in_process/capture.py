@@ -35,8 +35,10 @@ class _Tap(SpanProcessor, LogRecordProcessor):
             take(item)
 
 
-# The SDK has no way to take a processor out again: each provider has one, whoever listens and however often.
-_taps: Final[WeakKeyDictionary[Any, _Tap]] = WeakKeyDictionary()
+# The SDK has no way to take a processor out again: each provider has one, whoever listens and however often. A provider
+# of spans and of log records has two.
+_span_taps: Final[WeakKeyDictionary[Any, _Tap]] = WeakKeyDictionary()
+_log_taps: Final[WeakKeyDictionary[Any, _Tap]] = WeakKeyDictionary()
 _lock: Final = threading.Lock()
 
 
@@ -53,7 +55,8 @@ def captured_spans(take: Callable[[ReadableSpan], object], provider: trace.Trace
     """
     if provider is None and is_stand_in(trace.get_tracer_provider()):
         trace.set_tracer_provider(TracerProvider())
-    with _captured(take, trace.get_tracer_provider() if provider is None else provider, "add_span_processor"):
+    provider = trace.get_tracer_provider() if provider is None else provider
+    with _captured(take, provider, "add_span_processor", _span_taps):
         yield
 
 
@@ -63,12 +66,14 @@ def captured_logs(take: Callable[[ReadWriteLogRecord], object], provider: Any | 
     if provider is None and is_stand_in(_logs.get_logger_provider()):
         _logs.set_logger_provider(LoggerProvider(shutdown_on_exit=False))
     provider = _logs.get_logger_provider() if provider is None else provider
-    with _captured(take, provider, "add_log_record_processor"):
+    with _captured(take, provider, "add_log_record_processor", _log_taps):
         yield
 
 
 @contextmanager
-def _captured(take: Callable[[Any], object], provider: Any, method: str) -> Iterator[None]:
+def _captured(
+    take: Callable[[Any], object], provider: Any, method: str, taps: WeakKeyDictionary[Any, _Tap]
+) -> Iterator[None]:
     """Have the tap of a provider, which is added to it by this method the first time, hand over what it gets."""
     add: Callable[[object], object] | None = getattr(provider, method, None)
     if add is None:
@@ -76,10 +81,10 @@ def _captured(take: Callable[[Any], object], provider: Any, method: str) -> Iter
         message = f"cannot record what {kind} makes: it has no {method}; give a provider of the OpenTelemetry SDK"
         raise InputError(message)
     with _lock:
-        if provider not in _taps:
-            _taps[provider] = _Tap()
-            add(_taps[provider])
-        tap = _taps[provider]
+        if provider not in taps:
+            taps[provider] = _Tap()
+            add(taps[provider])
+        tap = taps[provider]
         tap.takers = (*tap.takers, take)
     try:
         yield
