@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from spanscore.model.completeness import Completeness as Completeness
 from spanscore.model.completeness import named as named
@@ -49,6 +49,7 @@ from spanscore.model.spans import refused_span as refused_span
 from spanscore.model.spans import reported_trace_id as reported_trace_id
 from spanscore.model.spans import session_key as session_key
 from spanscore.model.tool_call import ToolCall as ToolCall
+from spanscore.model.tool_call import call_by_hand
 from spanscore.model.values import Later as Later
 from spanscore.model.values import LaterList as LaterList
 from spanscore.model.values import OnFirstUse as OnFirstUse
@@ -169,7 +170,7 @@ class Trajectory:
         Raises:
             ValueError: a call has no name, or a key that is not known.
         """
-        return cls(calls=tuple(_call(index, call) for index, call in enumerate(calls)))
+        return cls(calls=tuple(call_by_hand(index, call) for index, call in enumerate(calls)))
 
     def without_arguments(self, names: Iterable[str] | None = None) -> tuple[ToolCall, ...]:
         """Return the calls whose arguments were not recorded.
@@ -183,35 +184,6 @@ class Trajectory:
         return tuple(
             call for call in self.calls if call.arguments is NOT_RECORDED and (wanted is None or call.name in wanted)
         )
-
-
-_CALL_KEYS: Final = ("name", "arguments", "result", "error", "call_id", "sequence", "duration_ms")
-
-
-def _call(index: int, call: Mapping[str, Any]) -> ToolCall:
-    name = call.get("name")
-    if not isinstance(name, str):
-        message = f"call {index}: 'name' must be a string, not {name!r}"
-        raise ValueError(message)  # noqa: TRY004 - one kind of error for everything wrong with a call
-    if unknown := sorted(set(call) - set(_CALL_KEYS)):
-        raise ValueError(f"call {index} ({name!r}): unknown key {unknown[0]!r}; allowed: {', '.join(_CALL_KEYS)}")
-    if _has_too_long(call):
-        raise ValueError(f"call {index} ({name!r}): an integer has more than {MAX_DIGITS:,} digits")
-    told = dict(call)
-    return ToolCall(end_ns=round((told.pop("duration_ms", None) or 0.0) * 1e6), **told)
-
-
-def _has_too_long(value: Any) -> bool:
-    """Return whether an integer anywhere in a value has too many digits."""
-    pending, seen = [value], set[int]()
-    while pending:
-        each = pending.pop()
-        if isinstance(each, int) and is_too_long(each):
-            return True
-        if isinstance(each, Mapping | list | tuple) and id(each) not in seen:
-            seen.add(id(each))  # a caller's value may hold itself
-            pending += each.values() if isinstance(each, Mapping) else each
-    return False
 
 
 @value

@@ -1,11 +1,15 @@
-"""A tool call as the spans record it."""
+"""A tool call as the spans record it, or as it is made by hand."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
+from typing import Any, Final
 
-from spanscore.model.spans import NOT_RECORDED, Recorded
+from spanscore.model.spans import MAX_DIGITS, NOT_RECORDED, Recorded, is_too_long
 from spanscore.model.values import value
+
+_CALL_KEYS: Final = ("name", "arguments", "result", "error", "call_id", "sequence", "duration_ms")
 
 
 @value
@@ -62,3 +66,30 @@ class ToolCall:
     def was_timed(self) -> bool:
         """Whether the end of its execution was recorded: not if only a model's request shows it, or it still runs."""
         return self.span_id is not None and self.end_ns != 0
+
+
+def call_by_hand(index: int, call: Mapping[str, Any]) -> ToolCall:
+    """Return a call with these fields; see `Trajectory.from_calls`, whose call with this index it is."""
+    name = call.get("name")
+    if not isinstance(name, str):
+        message = f"call {index}: 'name' must be a string, not {name!r}"
+        raise ValueError(message)  # noqa: TRY004 - one kind of error for everything wrong with a call
+    if unknown := sorted(set(call) - set(_CALL_KEYS)):
+        raise ValueError(f"call {index} ({name!r}): unknown key {unknown[0]!r}; allowed: {', '.join(_CALL_KEYS)}")
+    if _has_too_long(call):
+        raise ValueError(f"call {index} ({name!r}): an integer has more than {MAX_DIGITS:,} digits")
+    told = dict(call)
+    return ToolCall(end_ns=round((told.pop("duration_ms", None) or 0.0) * 1e6), **told)
+
+
+def _has_too_long(value: Any) -> bool:
+    """Return whether an integer anywhere in a value has too many digits."""
+    pending, seen = [value], set[int]()
+    while pending:
+        each = pending.pop()
+        if isinstance(each, int) and is_too_long(each):
+            return True
+        if isinstance(each, Mapping | list | tuple) and id(each) not in seen:
+            seen.add(id(each))  # a caller's value may hold itself
+            pending += each.values() if isinstance(each, Mapping) else each
+    return False
