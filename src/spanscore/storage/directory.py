@@ -24,7 +24,9 @@ _FILE_MODE: Final = 0o600
 _OPEN: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_WAIT: Final = getattr(os, "O_NONBLOCK", 0)
 _IS_DIRECTORY: Final = getattr(os, "O_DIRECTORY", 0)
-_write: Final[Callable[..., int]] = getattr(os, "writev", os.write)
+_write: Final[Callable[[int, Sequence[bytes]], int]] = getattr(
+    os, "writev", lambda file, parts: os.write(file, b"".join(parts))
+)
 _our_user: Final[Callable[[], int]] = getattr(os, "geteuid", int)
 _LINK: Final = "it is a symbolic link; name the directory itself"
 _LOCK_LINK: Final = f"the '{_LOCK}' in it is a link, or no file: remove it"
