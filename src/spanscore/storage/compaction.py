@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from spanscore.storage.directory import Files
 from spanscore.storage.records import FileHeader, file_header, read_record, record_header
+from spanscore.storage.request_log import Segment
 
 UNFINISHED = ".new"
 """The end of the name of a file that is being written, and does not count until it is renamed."""
@@ -25,6 +26,13 @@ class Compacted(NamedTuple):
     """The new offset of each request, by its old one."""
     lost: int
     """The number of damaged requests, which are left out."""
+
+
+class Compaction(NamedTuple):
+    """A segment to write anew; `run` may be called on any thread."""
+
+    segment: Segment
+    run: Callable[[Narrow], Compacted]
 
 
 def compact(files: Files, name: str, wanted: Mapping[int, Collection[bytes]], narrow: Narrow) -> Compacted:

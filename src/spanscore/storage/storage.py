@@ -9,10 +9,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from spanscore.messages.faults import reason_of
-from spanscore.storage.compaction import UNFINISHED, Compacted, Narrow, compact
+from spanscore.storage.compaction import UNFINISHED, Compacted, Compaction, compact
 from spanscore.storage.directory import Files, StorageError
 from spanscore.storage.earlier import Earlier
 from spanscore.storage.id_log import CLOSED, IdLog
@@ -46,13 +46,6 @@ class NotKept(Exception):  # noqa: N818 - what the sender is told, and not an er
 
 class NeverKept(NotKept):
     """A request could not be kept, and could not be later either: it is of no use to send it again."""
-
-
-class Compaction(NamedTuple):
-    """A segment to write anew; `run` may be called on any thread."""
-
-    segment: Segment
-    run: Callable[[Narrow], Compacted]
 
 
 class Storage:
