@@ -18,7 +18,7 @@ from google.rpc import error_details_pb2, status_pb2
 from serving import DEADLINE_S, LoopThread, loop_thread
 from spanscore.model import REFUSED, Span
 from spanscore.receivers.intake.admission import Admission, SmallestFirst
-from spanscore.receivers.intake.behind import OtherSignal
+from spanscore.receivers.intake.consumers import OtherSignal
 from spanscore.receivers.intake.intake import Intake, IntakeCounts
 from spanscore.receivers.otlp import HttpServer
 from spanscore.receivers.otlp.over_grpc import OtlpGrpc

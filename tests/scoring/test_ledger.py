@@ -52,7 +52,7 @@ def test_a_trace_is_done_with_when_its_last_revision_is_sent() -> None:
     """Late spans have it scored again while its first report waits: what it keeps is needed for the second, too."""
     queue, told = Queue(), Told()
     ledger = Ledger([queue], lambda _: False)
-    ledger.tell(told)
+    ledger.subscribe(told)
     for _ in range(2):
         queue.queued += 1
         ledger.scored(TRACE)
@@ -68,7 +68,7 @@ def test_a_trace_that_is_open_again_is_not_done_with() -> None:
     """Neither when it is scored, nor when its reports are sent: its next revision is."""
     queue, told, open_traces = Queue(), Told(), {TRACE}
     ledger = Ledger([queue], open_traces.__contains__)
-    ledger.tell(told)
+    ledger.subscribe(told)
     ledger.scored(TRACE)
     queue.queued = 1
     ledger.scored(TRACE)
@@ -85,7 +85,7 @@ def test_what_was_not_sent_at_the_end_stays_needed() -> None:
     """An emitter that is closed gives up what it holds: nobody takes that for sent."""
     queue, told = Queue(), Told()
     ledger = Ledger([queue], lambda _: False)
-    ledger.tell(told)
+    ledger.subscribe(told)
     queue.queued = 1
     ledger.scored(TRACE)
     ledger.keep_unsent()
@@ -97,21 +97,21 @@ def test_what_was_not_sent_at_the_end_stays_needed() -> None:
 
 def test_without_a_queue_a_trace_is_done_with_at_once() -> None:
     """All who keep something are told, in whatever order they came."""
-    keepers = [Told(), Told()]
+    subscribers = [Told(), Told()]
     ledger = Ledger([], lambda _: False)
-    for keeper in keepers:
-        ledger.tell(keeper)
+    for subscriber in subscribers:
+        ledger.subscribe(subscriber)
     ledger.scored(TRACE)
 
-    assert [["done"], ["done"]] == [keeper.told for keeper in keepers]
+    assert [["done"], ["done"]] == [subscriber.told for subscriber in subscribers]
 
 
 def test_a_pause_is_noted_before_its_reports_are_sent() -> None:
     """Once, and by those who keep pauses: after a kill between the two, the continuation is a further revision."""
     storage, offsets = Told(keeps_pauses=True), Told()
     ledger = Ledger([], lambda _: False, lambda _: True)
-    for keeper in (storage, offsets):
-        ledger.tell(keeper)
+    for subscriber in (storage, offsets):
+        ledger.subscribe(subscriber)
     ledger.paused(TRACE)
     assert (["scored"], []) == (storage.told, offsets.told)
     ledger.scored(TRACE)
@@ -135,7 +135,7 @@ def test_one_that_cannot_tell_keeps_nothing_for_ever() -> None:
     """A fault of a plug-in costs neither the scores of others nor the room on the disk."""
     broken, told = Broken(), Told()
     ledger = Ledger([broken], lambda _: False)
-    ledger.tell(told)
+    ledger.subscribe(told)
     broken.queued = 1
     ledger.scored(TRACE)
     ledger.settle()

@@ -512,7 +512,7 @@ def with_directory(
         table = TraceTable(loaded.traces, wiring.root_condition(loaded, pipeline.reader))
         live = LiveEngine(Engine(table, pipeline, {}, time.monotonic))
         durability = Durability(loaded.storage, live, Admission(), directory)
-        intake = Intake(live.take, keep=durability)
+        intake = Intake(live.take, store=durability)
         durability.open()
         await durability.replay(intake)
         try:

@@ -25,7 +25,7 @@ from spanscore.config import parts as wiring
 from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
 from spanscore.receivers.intake.admission import Admission
-from spanscore.receivers.intake.behind import OtherSignal
+from spanscore.receivers.intake.consumers import OtherSignal
 from spanscore.receivers.intake.intake import Intake
 from spanscore.receivers.sockets.listening import ListenError
 from spanscore.scoring.engine import Engine
@@ -191,7 +191,7 @@ class Stored:
         self.live = LiveEngine(Engine(table, pipeline, {}, time.monotonic))
         self.engine = self.live.engine
         self.durability = Durability(loaded.storage, self.live, Admission())
-        self.intake = Intake(self.live.take, keep=self.durability, **how)
+        self.intake = Intake(self.live.take, store=self.durability, **how)
         self.durability.open()
 
     async def end(self) -> None:
@@ -379,7 +379,7 @@ def test_a_span_that_came_before_its_trace_was_scored_is_not_done_with_it(tmp_pa
         for span in (*spans, late):  # each closes the trace before; nothing is scored yet
             first.intake.accept(await first.intake.decode(request_of(span).SerializeToString(), Encoding.PROTOBUF))
         told = Told()
-        first.live.ledger.tell(told)
+        first.live.ledger.subscribe(told)
         first.engine.work(math.inf)
         await first.end()
         second = Stored(text)

@@ -114,11 +114,10 @@ class ClosedTraces:
         if full or trace.over_limit:
             return LateReason.OVER_LIMIT
         after_pause = trace.trace_id in self._paused
-        if now >= (
-            trace.last_at + settings.pause_wait_s
-            if after_pause
-            else min(trace.closed_at + settings.keep_closed_s, trace.first_at + settings.max_trace_age_s)
-        ):
+        kept_until = min(trace.closed_at + settings.keep_closed_s, trace.first_at + settings.max_trace_age_s)
+        if after_pause:
+            kept_until = trace.last_at + settings.pause_wait_s
+        if now >= kept_until:
             return LateReason.NOT_KEPT
         self._let_go(trace)
         trace.open_again(now, after_pause=after_pause)

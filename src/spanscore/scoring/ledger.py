@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from spanscore.contracts import Emitter, SendsInOrder
 
 
-class Keeper(Protocol):
+class LedgerSubscriber(Protocol):
     """Keeps the data of traces until they are done: the storage, and the offsets of Kafka."""
 
     @property
@@ -25,7 +25,7 @@ class Keeper(Protocol):
 
 
 class Ledger:
-    """The state of each trace (open, scored but not sent, paused, or done). It notifies the keepers of changes.
+    """The state of each trace (open, scored but not sent, paused, or done). It notifies the subscribers of changes.
 
     A trace is needed from its first span on until it is scored, and every emitter that sends in order has sent or
     dropped the items that it had queued by then. Late spans make it needed again. Belongs to the owner of the engine.
@@ -45,7 +45,7 @@ class Ledger:
         self._senders: Final = [emitter for emitter in emitters if isinstance(emitter, SendsInOrder)]
         self._is_open: Final = is_open
         self._is_paused: Final = is_paused
-        self._keepers: Final[list[Keeper]] = []
+        self._subscribers: Final[list[LedgerSubscriber]] = []
         self._on_their_way: Final[deque[tuple[bytes, list[float]]]] = deque()
         """Traces, with the number of items that each emitter had queued when they were scored."""
         self._unsent: Final[Counter[bytes]] = Counter()  # a trace may wait with each of its revisions
@@ -53,9 +53,9 @@ class Ledger:
         """Traces in which a run pauses, noted before their reports are emitted."""
         self._is_sending = True
 
-    def tell(self, keeper: Keeper) -> None:
-        """Notify a keeper from now on of scored and of done traces."""
-        self._keepers.append(keeper)
+    def subscribe(self, subscriber: LedgerSubscriber) -> None:
+        """Notify a subscriber from now on of scored and of done traces."""
+        self._subscribers.append(subscriber)
 
     def is_needed(self, trace_id: bytes) -> bool:
         """Return whether a trace is not done yet; one whose run pauses is."""
@@ -76,9 +76,9 @@ class Ledger:
         further revision, as it would have been here. Noted later, the continuation could become a part of them.
         """
         self._noted.add(trace_id)
-        for keeper in self._keepers:
-            if keeper.keeps_pauses:
-                keeper.scored(trace_id)
+        for subscriber in self._subscribers:
+            if subscriber.keeps_pauses:
+                subscriber.scored(trace_id)
 
     def scored(self, trace_id: bytes) -> None:
         """Note that a trace was scored. It may be open again: a span that arrived since then is not in these scores."""
@@ -88,15 +88,15 @@ class Ledger:
             self._unsent[trace_id] += 1
         is_noted = trace_id in self._noted
         self._noted.discard(trace_id)
-        self._tell(trace_id, is_noted=is_noted)
+        self._notify(trace_id, is_noted=is_noted)
 
     def gave_up(self, trace_id: bytes) -> None:
         """Note that a trace is no longer held for the case that its run continues."""
         if not self.is_needed(trace_id):
-            self._tell(trace_id)
+            self._notify(trace_id)
 
     def settle(self) -> None:
-        """Check what emitters have sent meanwhile, and notify keepers of done traces. Call it about every second."""
+        """Check what emitters have sent, and notify subscribers of done traces. Call it about every second."""
         settled = [_progress(sender)[1] for sender in self._senders]
         while self._is_sending and self._on_their_way:
             trace_id, marks = self._on_their_way[0]
@@ -108,15 +108,15 @@ class Ledger:
                 continue
             del self._unsent[trace_id]
             if not self._is_open(trace_id):
-                self._tell(trace_id)
+                self._notify(trace_id)
 
-    def _tell(self, trace_id: bytes, *, is_noted: bool = False) -> None:
+    def _notify(self, trace_id: bytes, *, is_noted: bool = False) -> None:
         is_needed, is_paused = self.is_needed(trace_id), self._is_paused(trace_id)
-        for keeper in self._keepers:
-            if not is_needed and not (is_paused and keeper.keeps_pauses):
-                keeper.done(trace_id)
-            elif not (is_noted and keeper.keeps_pauses):
-                keeper.scored(trace_id)
+        for subscriber in self._subscribers:
+            if not is_needed and not (is_paused and subscriber.keeps_pauses):
+                subscriber.done(trace_id)
+            elif not (is_noted and subscriber.keeps_pauses):
+                subscriber.scored(trace_id)
 
     def keep_unsent(self) -> None:
         """Take nothing for sent from now on: emitters were closed before they had sent all."""

@@ -16,7 +16,7 @@ from spanscore.otlp.findings import MalformedRequest
 from spanscore.otlp.json_names import names_of
 from spanscore.otlp.json_shape import LOGS, SPANS
 from spanscore.otlp.signals import begins_with_logs
-from spanscore.receivers.intake.behind import Take
+from spanscore.receivers.intake.consumers import Take
 from spanscore.receivers.intake.door import what_is_wrong
 from spanscore.receivers.intake.intake import DecodedRequest, Intake, NoRoom
 from spanscore.receivers.intake.requests import Wrong
@@ -70,7 +70,7 @@ class KafkaPartitions:
         self._partitions: Final[dict[int, _Partition]] = {}
         self._ledger: Final = live.ledger
         self._taken: Final = asyncio.Event()
-        live.ledger.tell(self)
+        live.ledger.subscribe(self)
 
     async def take(self, records: Sequence[KafkaRecord]) -> TakenRecords:
         """Take records, in their order, as many as there is room for."""

@@ -16,7 +16,7 @@ from spanscore.config import parts as wiring
 from spanscore.contracts.immediate import Immediate
 from spanscore.model import Report, Span, ToolCall
 from spanscore.receivers.intake.admission import Admission
-from spanscore.receivers.intake.behind import OtherSignal
+from spanscore.receivers.intake.consumers import OtherSignal
 from spanscore.receivers.intake.intake import Intake, NoRoom
 from spanscore.receivers.intake.requests import Busy
 from spanscore.recordings.writer import RecordingWriter

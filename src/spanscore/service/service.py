@@ -133,7 +133,7 @@ class Service:
             spans_onward=onward if config.sends_spans else None,
             others_onward=onward,
         )
-        self._intake = new_intake(self._live.take, has_room=self._live.has_room, keep=self._durability)
+        self._intake = new_intake(self._live.take, has_room=self._live.has_room, store=self._durability)
         self._intakes = [self._intake]
         self._kafka: Kafka | None = None
         if (kafka := config.of(KafkaReceiver)) is not None:

@@ -20,7 +20,7 @@ from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.slices import in_thread
 from spanscore.receivers.intake.admission import Admission
-from spanscore.receivers.intake.behind import Take
+from spanscore.receivers.intake.consumers import Take
 from spanscore.receivers.intake.inflate import TooLarge
 from spanscore.receivers.intake.intake import Intake
 from spanscore.receivers.intake.requests import Busy
@@ -75,7 +75,7 @@ class Durability:
         self._upkeep: Upkeep | None = None
         self.is_replaying = True
         """Whether stored requests of an earlier process are still being replayed."""
-        live.ledger.tell(self)
+        live.ledger.subscribe(self)
 
     @property
     def trouble(self) -> str | None:

@@ -27,7 +27,7 @@ from spanscore.otlp.protobuf_check import checking
 from spanscore.otlp.slices import at_once
 from spanscore.receivers.intake import intake as module
 from spanscore.receivers.intake.admission import Admission, Unavailable
-from spanscore.receivers.intake.behind import OtherSignal
+from spanscore.receivers.intake.consumers import OtherSignal
 from spanscore.receivers.intake.door import Door
 from spanscore.receivers.intake.intake import Intake, NoRoom
 

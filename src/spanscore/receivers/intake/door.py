@@ -8,7 +8,7 @@ from typing import Final
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.receivers.intake.admission import Admission, Unavailable
-from spanscore.receivers.intake.behind import OtherSignal
+from spanscore.receivers.intake.consumers import OtherSignal
 from spanscore.receivers.intake.inflate import TooLarge
 from spanscore.receivers.intake.intake import ExportResponse, Intake, NoRoom, NoValidSpan
 from spanscore.receivers.intake.limited_work import SharedTimeLimit
@@ -61,8 +61,8 @@ class Door:
                 with self._limit.work():
                     request = await intake.decode(body, encoding, signal)
                     answer = intake.accept(request)
-                if intake.keep is not None:
-                    await intake.keep.stored()
+                if intake.store is not None:
+                    await intake.store.stored()
             finally:
                 admission.turns.give_back()
         except TimeoutError as error:

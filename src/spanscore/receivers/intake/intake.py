@@ -24,7 +24,7 @@ from spanscore.otlp.json_writing import accepting_only_from_json, writing_logs, 
 from spanscore.otlp.protobuf_check import checking
 from spanscore.otlp.slices import Steps, in_slices
 from spanscore.receivers.intake.admission import SmallestFirst
-from spanscore.receivers.intake.behind import Keep, Onward, OtherSignal, Take
+from spanscore.receivers.intake.consumers import Onward, OtherSignal, RequestStore, Take
 from spanscore.receivers.intake.flaws import Flaws
 from spanscore.receivers.intake.requests import Busy
 from spanscore.trajectories.wanted import Wanted
@@ -95,7 +95,7 @@ class Intake:
         take: takes the spans.
         counted: the counts of spans and records that are not taken, or not read.
         has_room: returns whether a request with so many spans can be taken now; without it, every request can.
-        keep: stores requests with spans; without it a restart loses them.
+        store: stores requests with spans; without it a restart loses them.
         wanted: the attributes to keep.
         spans_onward: sends the received spans on.
         others_onward: sends received metrics and logs on; without it metrics are not taken, and logs only read.
@@ -107,13 +107,13 @@ class Intake:
         counted: IntakeCounts | None = None,
         *,
         has_room: Callable[[int], bool] = lambda _spans: True,
-        keep: Keep | None = None,
+        store: RequestStore | None = None,
         wanted: Wanted = EVERYTHING,
         spans_onward: Onward | None = None,
         others_onward: Onward | None = None,
     ) -> None:
         self._wanted = wanted
-        self.keep: Final = keep
+        self.store: Final = store
         self._has_room: Final = has_room
         self._take: Final = take
         counted = counted or IntakeCounts()
@@ -202,7 +202,7 @@ class Intake:
             raise NoRoom(Busy.REQUESTS)
         if onward and to is not None and not to.has_room(max(len(body), len(onward)), () if signal else spans):
             raise NoRoom
-        take = self.keep.put(body, encoding) if spans and self.keep is not None else self._take
+        take = self.store.put(body, encoding) if spans and self.store is not None else self._take
         if onward and to is not None:
             if signal is None:
                 to.take(onward)

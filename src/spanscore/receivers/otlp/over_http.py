@@ -14,7 +14,7 @@ from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.receivers.intake.admission import Admission, Unavailable
 from spanscore.receivers.intake.arriving import ArrivingBody
-from spanscore.receivers.intake.behind import OtherSignal
+from spanscore.receivers.intake.consumers import OtherSignal
 from spanscore.receivers.intake.door import Door, what_is_wrong
 from spanscore.receivers.intake.inflate import BadEncoding, GzipBody, PlainBody, TooLarge
 from spanscore.receivers.intake.intake import ExportResponse, Intake

@@ -233,13 +233,12 @@ class Connection(web.RequestHandler):
         if request.version not in VERSIONS and self.transport is not None:
             self._cut(self.transport, HTTPStatus.BAD_REQUEST, NOT_HTTP)
             return resp, False
-        if not isinstance(resp, ReadyAnswer):
-            result = await super().finish_response(request, resp, start_time)
-        elif self._can_take_ready(request) and self.transport is not None:
+        result: tuple[web.StreamResponse, bool] = resp, False
+        if isinstance(resp, ReadyAnswer) and self._can_take_ready(request) and self.transport is not None:
             self.transport.write(resp.bytes_now())
-            result = resp, False
         else:
-            result = await super().finish_response(request, resp.response(), start_time)
+            usual = resp.response() if isinstance(resp, ReadyAnswer) else resp
+            result = await super().finish_response(request, usual, start_time)
         self._enter(_Phase.NEXT)
         self._clients.progress.set()
         return result

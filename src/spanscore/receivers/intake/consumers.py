@@ -31,7 +31,7 @@ class Onward(Protocol):
         """Take a request with metrics or logs, in protobuf."""
 
 
-class Keep(Protocol):
+class RequestStore(Protocol):
     """Stores requests until their spans are scored, so that they survive a restart."""
 
     def put(self, body: bytes, encoding: Encoding) -> Take:
