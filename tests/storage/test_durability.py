@@ -451,8 +451,8 @@ def test_a_trace_whose_files_were_removed_is_scored_at_the_end(
 
 async def stored(intake: Intake) -> None:
     """Return when what was taken is safe enough to be acknowledged."""
-    assert intake.keep is not None
-    await intake.keep.stored()
+    assert intake.store is not None
+    await intake.store.stored()
 
 
 @pytest.mark.parametrize(("durability", "waits"), [("power", True), ("crash", False)])

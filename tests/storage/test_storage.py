@@ -241,8 +241,8 @@ def test_the_heaviest_open_traces_give_way() -> None:
             storing.put(number)
         heavy = [number for number in range(100, 120) if storing.put(*[number] * 50)]
         assert (True, True) == (len(heavy) >= 14, storing.storage.is_short)
-        gone = [int.from_bytes(found, "big") for found in storing.storage.giving_way()]
-        assert (heavy[: len(gone)], []) == (gone, storing.storage.giving_way())
+        gone = [int.from_bytes(found, "big") for found in storing.storage.make_room()]
+        assert (heavy[: len(gone)], []) == (gone, storing.storage.make_room())
         storing.close(*gone)
         while storing.compact():
             pass
@@ -261,7 +261,7 @@ def test_a_trace_is_charged_for_its_own_spans() -> None:
             place = storing.storage.append(Kind.PROTOBUF, bytes(100_000))
             sizes = {trace_id(number): 50_000, **{trace_id(small): 1 for small in range(50)}}
             storing.storage.requests.hold(place, sizes, 50_050)
-        assert [trace_id(number) for number in range(100, 104)] == storing.storage.giving_way()
+        assert [trace_id(number) for number in range(100, 104)] == storing.storage.make_room()
 
 
 def test_small_requests_are_taken_where_large_ones_are_refused() -> None:

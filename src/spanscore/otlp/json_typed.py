@@ -26,7 +26,7 @@ from spanscore.otlp.findings import (
 )
 from spanscore.otlp.ids import check_ids, check_link_ids
 from spanscore.otlp.json_scalars import INT64, integer
-from spanscore.otlp.kept_size import EVENT_SIZE, SHORT_CHARS, VALUE_SIZE, keys_size, names_size, text_size
+from spanscore.otlp.kept_size import EVENT_SIZE, SHORT_CHARS, VALUE_SIZE, names_size, text_memory, text_size
 from spanscore.otlp.resources import shared
 from spanscore.otlp.slices import Steps, at_once
 from spanscore.otlp.strict_json import has_few_values
@@ -186,7 +186,7 @@ class _Decoding:
                 read[key] = _value(value, findings)
         if not read:
             return EMPTY
-        findings.size += size + len(read) * VALUE_SIZE + getsizeof("".join(read))
+        findings.size += size + len(read) * VALUE_SIZE + text_memory("".join(read))
         return read
 
 
@@ -214,7 +214,7 @@ def _value(value: Any, findings: Findings) -> AttributeValue:
         pairs = value.kvlist_value.values or ()
         findings.count_values(len(pairs))
         mapping = {pair.key: _value(pair.value, findings) for pair in pairs}
-        findings.size += keys_size(mapping)
+        findings.size += text_memory("".join(mapping))
         return mapping
     scalar: AttributeValue = value.bool_value if value.double_value is None else value.double_value
     if value.string_value is not None:

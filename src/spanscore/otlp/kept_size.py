@@ -6,7 +6,7 @@ are left out, and a value of two bytes takes fifty.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from sys import getsizeof
 from typing import Any, Final
@@ -33,18 +33,13 @@ ASCII_SIZE: Final = getsizeof("aa") - 2
 
 
 def text_memory(text: str) -> int:
-    """Return the bytes of a text: those of `getsizeof`, which takes much longer."""
+    """Return the bytes of a text, or of all keys of a mapping as one text: those of `getsizeof`, which takes longer."""
     return ASCII_SIZE + len(text) if text.isascii() else getsizeof(text)
 
 
 def text_size(text: str) -> int:
     """Return the bytes of a text, without its place."""
     return len(text) if len(text) <= SHORT_CHARS and text.isascii() else text_memory(text)
-
-
-def keys_size(keys: Iterable[str]) -> int:
-    """Return the bytes of the keys of a mapping, without their places."""
-    return text_memory("".join(keys))
 
 
 def names_size(name: str, status_message: str, scope: str) -> int:
@@ -64,7 +59,7 @@ def attributes_size(attributes: Mapping[str, Any]) -> int:
         size += len(each) * VALUE_SIZE
         values = each
         if isinstance(each, Mapping):
-            size += keys_size(key for key in each if isinstance(key, str))
+            size += text_memory("".join(key for key in each if isinstance(key, str)))
             values = each.values()
         for value in islice(values, _MOST_COUNTED):
             if isinstance(value, str):

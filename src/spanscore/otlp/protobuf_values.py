@@ -13,7 +13,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from spanscore.model import EMPTY, Attributes, AttributeValue, SpanEvent
 from spanscore.otlp.findings import Caveat, Findings, ValueLeftOut
-from spanscore.otlp.kept_size import ASCII_SIZE, EVENT_SIZE, SHORT_CHARS, VALUE_SIZE, keys_size, text_size
+from spanscore.otlp.kept_size import ASCII_SIZE, EVENT_SIZE, SHORT_CHARS, VALUE_SIZE, text_memory, text_size
 from spanscore.otlp.limits import ATTRIBUTES_PER_SPAN, EVENTS_PER_SPAN, VALUE_LENGTH
 from spanscore.otlp.resources import MOST_KNOWN, USUAL_SIZE, shared
 from spanscore.trajectories.wanted import WantedAttributes
@@ -116,7 +116,7 @@ def read_attributes(
             findings.leave_out_attributes(1, left_out.caveat)
     if not read:
         return EMPTY
-    findings.size += size + len(read) * VALUE_SIZE + keys_size(read)
+    findings.size += size + len(read) * VALUE_SIZE + text_memory("".join(read))
     return read
 
 
@@ -137,7 +137,7 @@ def _value(value: AnyValue, findings: Findings) -> AttributeValue:
         pairs = value.kvlist_value.values
         findings.count_values(len(pairs))
         mapping = {pair.key or _absent_key(pair, findings): _value(pair.value, findings) for pair in pairs}
-        findings.size += keys_size(mapping)
+        findings.size += text_memory("".join(mapping))
         return mapping
     if member == "string_value_strindex":
         findings.caveats[Caveat.PROFILING_FIELD] += 1

@@ -154,7 +154,7 @@ class KafkaPartitions:
                 trace_ids = {span.trace_id for span in request.decoded.taken[0]}
                 self._remember(trace_ids, partition.before)
                 self._taken.set()
-                self.intake.accept(request)
+                self.intake.accept(request)  # with `_take_spans`, which clears the event until all spans are taken
                 await self._taken.wait()
         except NoRoom:
             raise

@@ -54,7 +54,7 @@ class Room:
         left = self.max_size - size
         return more <= left and (more <= left * _LEFT_SHARE or not self.is_short(size + more))
 
-    def giving_way(self, log: RequestLog) -> list[bytes]:
+    def make_room(self, log: RequestLog) -> list[bytes]:
         """Choose the open traces to close if room is short, and mark them as scored in the log.
 
         Traces with the most stored bytes come first; among traces of about the same size (within a factor of two), the

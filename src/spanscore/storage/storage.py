@@ -107,7 +107,7 @@ class Storage:
 
     @property
     def is_short(self) -> bool:
-        """Whether so little room is left that `giving_way` is due, too."""
+        """Whether so little room is left that `make_room` is due, too."""
         return self._room.is_short(self.size)
 
     @property
@@ -206,9 +206,9 @@ class Storage:
                 return True
         return False
 
-    def giving_way(self) -> list[bytes]:
+    def make_room(self) -> list[bytes]:
         """Return the open traces to close so that others have room; they do not count as open any more."""
-        chosen = self._room.giving_way(self.requests) if self.is_short else []
+        chosen = self._room.make_room(self.requests) if self.is_short else []
         if chosen:
             _log.warning("storage: room is short: traces closed because they kept the most of it: %d", len(chosen))
         return chosen

@@ -70,24 +70,29 @@ class Upkeep:
 
     async def _compact_all(self) -> None:
         try:
-            while not self._is_resting:
-                with self._lock:
-                    job = self._storage.compaction(self._live.ledger.is_kept)
-                    let_go = job is None and self._storage.let_go_of_pauses(self._live.ledger.is_paused)
-                    giving_way = [] if job is not None or let_go else self._storage.giving_way()
-                if job is not None:
-                    result = await asyncio.to_thread(job.run, _narrow)
-                    with self._lock:
-                        self._storage.compacted(job.segment, result)
-                elif giving_way:
-                    await in_slices(self._evicting(giving_way))
-                elif not let_go:
-                    return
+            while not self._is_resting and await self._free():
+                pass
         except OSError as error:
             self._compact_again_at = time.monotonic() + _COMPACT_AGAIN_S
             _log.warning("storage: a file could not be compacted: %s", reason_of(error))
         finally:
             self._compacting = None
+
+    async def _free(self) -> bool:
+        """Compact a segment, or else release pauses, or else close traces; return whether there was any of it to do."""
+        with self._lock:
+            job = self._storage.compaction(self._live.ledger.is_kept)
+        if job is not None:
+            result = await asyncio.to_thread(job.run, _narrow)
+            with self._lock:
+                self._storage.compacted(job.segment, result)
+            return True
+        with self._lock:
+            if self._storage.let_go_of_pauses(self._live.ledger.is_paused):
+                return True
+            chosen = self._storage.make_room()
+        await in_slices(self._evicting(chosen))
+        return bool(chosen)
 
     def _evicting(self, trace_ids: Iterable[bytes]) -> Steps[None]:
         for trace_id in trace_ids:

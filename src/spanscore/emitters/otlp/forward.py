@@ -186,9 +186,7 @@ class Forward:
         Conversations have no span of their own.
         """
         trajectory = report.trajectory
-        if trajectory.unit is Unit.CONVERSATION:
-            return
-        if report.dropped:
+        if trajectory.unit is Unit.CONVERSATION or report.dropped:
             return
         if self._child_spans:
             self._send_child(report)
