@@ -21,7 +21,7 @@ class Deadlines:
 
     def __init__(self) -> None:
         self.traces: Final[dict[int, HeldTrace]] = {}
-        """The open traces by their numbers, the one opened first first. Who closes a trace takes it out."""
+        """The open traces by their numbers, from old to new. `OpenTraces` removes a trace that is closed."""
         self._heap: list[tuple[float, int]] = []
 
     def set(self, trace: HeldTrace, at: float) -> None:

@@ -250,7 +250,7 @@ class TraceTable:
 
     def _note_refused(self, span: Span, size: int) -> None:
         """Note that a span of a trace was refused; more than fit into a trace make no difference."""
-        self._counts.received -= 1  # who has refused it has counted it
+        self._counts.received -= 1  # the receiver that refused it has counted it
         trace = self.open.get(span.trace_id) or self._opened(span, size)
         if not isinstance(trace, HeldTrace) or isinstance(trace.place(span), DropReason):
             return
@@ -315,7 +315,7 @@ class TraceTable:
         added = trace.unscored
         self.open.remove(trace)
         self._counts.live -= added
-        if trace.spans or trace.refused:  # else it was only announced, of which nobody is told
+        if trace.spans or trace.refused:  # else a span was only announced, and nothing of it is reported
             self._closings.append(closed)
         if not trace.spans:  # nothing that could be late
             return

@@ -24,11 +24,11 @@ _SLICE_S: Final = 0.005
 _SLICE_AHEAD_S: Final = 0.002
 """The same, of scoring traces that are not due yet."""
 _IDLE_S: Final = 0.0001
-"""A turn of the loop in which nothing else ran takes no longer."""
+"""The longest turn of the loop in which nothing else ran."""
 _BUSY_S: Final = 0.002
-"""The time until another look whether nothing else runs: each takes some of the time of a small request."""
+"""The time until the next check whether nothing else runs: each check takes some of the time of a small request."""
 _STALLED_S: Final = 0.25
-"""A timer is so late only if nothing ran here, as in a container out of its share of CPU: sockets hold unread spans."""
+"""If a timer is this late, the process did not run, as in a container without CPU: sockets hold unread spans."""
 _MUCH: Final = 65_536
 """Spans, of closed traces and of requests, that wait: as many as one request may have. With so many, large requests are
 not let in."""

@@ -16,7 +16,7 @@ from spanscore.storage.storage import Storage
 
 
 def show_requests(telemetry: OwnTelemetry, requests: RequestCounts) -> None:
-    """Show how many requests were accepted and refused."""
+    """Register the metrics of accepted and refused requests."""
     telemetry.observe(own.REQUESTS_ACCEPTED, lambda: requests.accepted)
     telemetry.observe(own.REQUESTS_EMPTY, lambda: requests.empty)
     telemetry.observe(own.REQUESTS_DECODED, lambda: requests.decoded)

@@ -20,7 +20,7 @@ from spanscore.storage.settings import CAN_STORE
 _LOCK: Final = "lock"
 _DIRECTORY_MODE: Final = 0o700
 _FILE_MODE: Final = 0o600
-# Of what Windows does not have; there, no directory is opened.
+# Windows has none of these; no directory is opened there.
 _OPEN: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_WAIT: Final = getattr(os, "O_NONBLOCK", 0)
 _IS_DIRECTORY: Final = getattr(os, "O_DIRECTORY", 0)

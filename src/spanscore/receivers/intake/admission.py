@@ -98,13 +98,13 @@ class RetryDelay:
         self._refused_at = clock()
 
     def next(self) -> float:
-        """Count a sender that is sent away, and return its delay in seconds."""
+        """Count a refused sender, and return its delay in seconds."""
         self._refusals = self._lately() + 1
         self._refused_at = self._clock()
         return self.current()
 
     def current(self) -> float:
-        """Return a delay in seconds without counting anybody."""
+        """Return the delay in seconds without counting a sender."""
         delay_s = _SHORTEST_DELAY_S + self._lately() / _REFUSALS_PER_SECOND
         return min(_LONGEST_DELAY_S, delay_s * (1 + self._jitter() / 2))
 
@@ -149,7 +149,7 @@ class Admission:
         """Whether all requests are refused."""
 
     def close(self) -> None:
-        """Send everybody away from now on, except the requests that were let in before."""
+        """Refuse all requests from now on, except those that were let in before."""
         self.closed = True
 
     @asynccontextmanager

@@ -69,7 +69,7 @@ class Door:
             raise admission.refusal(Busy.REQUESTS) from error
         except NoRoom as error:
             raise admission.refusal(error.why) from error
-        except (MalformedRequest, TooLarge, Unavailable, MemoryError):  # of the last one its admission makes a refusal
+        except (MalformedRequest, TooLarge, Unavailable, MemoryError):  # its admission refuses for the last one
             raise
         except Exception as error:
             # The sender may try again: the next request may not meet the same fault, and spans that were taken are

@@ -37,7 +37,7 @@ _AT_ONCE: Final = ((2**14, 4), (2**17, 2), (2**20, 1), (math.inf, 1))
 _LARGEST: Final = [largest for largest, _ in _AT_ONCE]
 _NO_ROOM_S: Final = 0.2
 _USUAL_SPAN: Final = 256
-"""Bytes. What a span takes about, as senders write it."""
+"""Bytes: the usual size of a span as senders write it, about."""
 
 
 class NoValidSpan(MalformedRequest):
@@ -160,7 +160,7 @@ class Intake:
         decoded = yield from self._decoding(body, encoding)
         onward = b""
         if decoded.spans and self._spans_onward is not None:
-            if not self._spans_onward.has_room(len(body), decoded.spans):  # as above
+            if not self._spans_onward.has_room(len(body), decoded.spans):  # before the work of encoding it
                 raise NoRoom
             onward = yield from _forwarding(body, encoding, decoded)
         return DecodedRequest(None, body, encoding, decoded, onward)
@@ -243,7 +243,8 @@ class Intake:
         accepted = [span for span in spans if span.kind != REFUSED]
         if accepted and self._spans_onward is not None and encoding is not Encoding.LOGS:
             accepting = accepting_only_from_json if encoding is Encoding.JSON else accepting_only
-            # What open traces hold goes only after the replay: without waiting requests, no room comes by waiting here.
+            # Spans that are held for open traces are sent only after the replay. So if no request waits to be sent, no
+            # room comes by waiting here.
             onward = self._spans_onward
             while onward.is_waiting() and not onward.has_room(len(body), accepted):  # noqa: ASYNC110 - no event
                 await asyncio.sleep(_NO_ROOM_S)

@@ -46,11 +46,11 @@ _OPTIONS: Final = (
     ("grpc.max_metadata_size", 64 * 1024),
     ("grpc.absolute_max_metadata_size", 64 * 1024),
     ("grpc.max_allowed_incoming_connections", 1_000),
-    # gRPC makes no room for a newcomer by closing the longest idle connection. So who does not answer the settings of
-    # HTTP/2, as each client of gRPC does, is sent away soon. On the time until the first call gRPC has no limit.
+    # gRPC closes no idle connection to make room for a new one. So a client is disconnected soon that does not answer
+    # the settings of HTTP/2, as each client of gRPC does. gRPC has no limit for the time until the first call.
     ("grpc.server_handshake_timeout_ms", 3_000),
     ("grpc.http2.settings_timeout", 3_000),
-    # A client that watches the health is never idle. Other than for idleness, clients print nothing of this end.
+    # A client that watches the health is never idle. Clients print nothing about this end, unlike that for idleness.
     ("grpc.max_connection_age_ms", 300_000),
     ("grpc.max_connection_age_grace_ms", 30_000),
     # Detect clients that are gone without closing their connection.
@@ -160,10 +160,10 @@ class OtlpGrpc:
         if self._services.have_been_called and grace_s:
             # From then on gRPC itself answers, without a retry delay.
             await asyncio.sleep(_FAREWELL_S)
-        # Two calls: gRPC reads memory it has freed when the time of one ends while the other ends. So that of the first
-        # never does, and the second ends both.
+        # gRPC reads memory that it has freed if the time of one call of `stop` runs out while another call ends. So the
+        # time of the first call never runs out, and the second call ends both.
         stopping = asyncio.ensure_future(self._server.stop(_NEVER_S))
-        # Who watches the health does so for ever. What is waited for are the requests.
+        # Clients may watch the health for ever, so only requests are waited for.
         with suppress(TimeoutError):
             async with asyncio.timeout(grace_s):
                 await self._services.answered()
@@ -174,8 +174,8 @@ class OtlpGrpc:
 class _Services(grpc.GenericRpcHandler):
     """The services of OTLP.
 
-    To gRPC they take a stream of requests, of which the first is read: so it is decided before a request is read
-    whether it is wanted.
+    To gRPC they take a stream of requests, of which only the first is read: so a request can be refused before it is
+    read.
     """
 
     def __init__(self, intake: Intake, door: Door, tokens: BearerTokens | None, max_size: int, body_s: float) -> None:
@@ -223,7 +223,7 @@ class _Services(grpc.GenericRpcHandler):
                 if self.is_closed:
                     raise self._door.admission.refusal(Busy.SHUTTING_DOWN)
                 async with self._door.admission.request() as held:
-                    # No variable has the body: after `abort`, gRPC's library keeps those until garbage is collected.
+                    # The body is in no variable: gRPC's library keeps those after `abort`, until garbage is collected.
                     answer = await self._door.hand_in(signal, await self._read(context, held), Encoding.PROTOBUF)
                 return responses.success(answer, Encoding.PROTOBUF)
             except MalformedRequest as error:

@@ -76,7 +76,7 @@ class OtlpHttp(BaseHttpServer):
         tokens: BearerTokens | None = None,
         limits: HttpLimits | None = None,
     ) -> None:
-        # By these names of this machine other web pages on it may send.
+        # Web pages may send to this machine under these names, too.
         super().__init__(limits, [endpoint.host for endpoint in listed(settings.endpoint)])
         self._door = Door(_DOOR, intake, admission)
         self._max_size = settings.max_request_body_size

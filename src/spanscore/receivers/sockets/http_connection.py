@@ -41,7 +41,8 @@ class Clients:
 
     def __init__(self, limits: HttpLimits) -> None:
         self._limits = limits
-        self._connections: dict[Connection, str] = {}  # and where each is from
+        self._connections: dict[Connection, str] = {}
+        """The address of each client; empty for those of this machine."""
         self._peers: Counter[str] = Counter()
         self.progress: Final = asyncio.Event()
         """Set when a request is answered, or a client is gone."""
@@ -51,7 +52,7 @@ class Clients:
     def admit(self, connection: Connection, peer: str) -> bool:
         """Let a client in, unless there are too many.
 
-        Where all places are taken, one goes that asks for nothing, or else one that has been asking for long.
+        If all places are taken, an idle client is displaced, or else one that has been sending a request for long.
         """
         limits = self._limits
         if self.is_closed or self._peers[peer] >= limits.connections_per_peer:
