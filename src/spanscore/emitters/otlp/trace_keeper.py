@@ -144,7 +144,7 @@ class TraceKeeper:
             counts.held_spans += len(spans)
             counts.held_bytes += waiting.add(envelope, spans, holds=self.is_on)
         while counts.held_bytes > self._max_bytes:
-            self._leave(next(iter(self._waiting)), "max_bytes")
+            self._keep_undecided(next(iter(self._waiting)), "max_bytes")
         self.expire(now)
 
     def closed(self, trace_id: bytes, now: float) -> None:
@@ -158,7 +158,7 @@ class TraceKeeper:
         if waiting is None and (trace.revision or trace.trace_id in self._undecided):
             return self.earlier(trace.trace_id)
         if reports is None or trace.cut_short:
-            self._leave(trace.trace_id, "shutdown" if trace.cut_short else "failed")
+            self._keep_undecided(trace.trace_id, "shutdown" if trace.cut_short else "failed")
             return self.earlier(trace.trace_id)
         rule = next(rule for rule in self._rules if rule.matches(trace, reports))
         states = _NO_STATES if waiting is None else waiting.states
@@ -184,9 +184,9 @@ class TraceKeeper:
     def expire(self, now: float) -> None:
         """Keep the traces that have waited too long for their decision."""
         while self._closing and next(iter(self._closing.values())) <= now:
-            self._leave(next(iter(self._closing)), "hung")
+            self._keep_undecided(next(iter(self._closing)), "hung")
         while self._waiting and next(iter(self._waiting.values())).due <= now:
-            self._leave(next(iter(self._waiting)), "hung")
+            self._keep_undecided(next(iter(self._waiting)), "hung")
 
     def give_up(self, trace_ids: Iterable[bytes]) -> None:
         """Drop the spans of traces that another process gets as well, which decides about them."""
@@ -197,7 +197,7 @@ class TraceKeeper:
     def drain(self) -> None:
         """Keep all traces without a decision."""
         for trace_id in list(self._waiting):
-            self._leave(trace_id, "shutdown")
+            self._keep_undecided(trace_id, "shutdown")
 
     def _follow(self, trace_id: bytes, envelope: Envelope, spans: list[bytes], states: Mapping[str, int]) -> None:
         """Treat late spans by the decision of their trace."""
@@ -208,7 +208,7 @@ class TraceKeeper:
         if decision.kept:
             self._send(trace_id, [(envelope, spans)], decision, states)
 
-    def _leave(self, trace_id: bytes, reason: str) -> None:
+    def _keep_undecided(self, trace_id: bytes, reason: str) -> None:
         """Keep a trace without a decision."""
         self._undecided.add(trace_id)
         self.counts.undecided[reason] += 1
