@@ -62,6 +62,17 @@ def test_what_serve_refuses_is_told(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert ["receivers.otlp.protocols.grpc.endpoint", "page"] == [line.split(": ")[2] for line in warnings]
 
 
+def test_a_target_that_is_our_own_receiver_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the words of `spanscore serve`. Another machine, whose name is not looked up, can be the target."""
+    path = tmp_path / "loop.yaml"
+    for target, told in (("localhost:4318", ["exporters.otlp.endpoint"]), ("collector.invalid:4318", [])):
+        path.write_text(f"exporters: {{otlp: {{endpoint: 'http://{target}'}}}}")
+        assert 0 == main(["check", str(path)])
+        warnings = capsys.readouterr().err.splitlines()
+        assert told == [line.split(": ")[2] for line in warnings]
+        assert all("spanscore itself listens there" in line for line in warnings)
+
+
 def test_of_many_evaluators_the_first_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The line stays readable, and moves no cursor."""
     path = tmp_path / "many.yaml"

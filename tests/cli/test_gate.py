@@ -376,3 +376,12 @@ def test_of_a_file_that_is_no_recording_three_problems_are_told(
         line for line in lines if "more" in line
     ]
     assert "secret" not in errors
+
+
+def test_problems_that_are_only_counted_are_in_the_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The last line of the table has the number of all problems, not that of the lines that are printed."""
+    broken = tmp_path / "broken.jsonl"
+    broken.write_bytes(gzip.decompress(Path(RECORDING).read_bytes()) + b"secret: 1\n" * 1_200)
+
+    assert 1 == main(["score", str(broken)])
+    assert capsys.readouterr().out.endswith(", 1,200 problems\n")

@@ -92,7 +92,9 @@ def test_a_client_calls_every_tool(source: Callable[..., Any], tmp_path: Path, r
             assert all(each.annotations.read_only_hint and len(each.description) > 200 for each in tools)
             assert "`reasons` first" in client.instructions
 
-            rows = json.loads(await answer("reasons", agent="refund"))["reasons"]
+            all_runs = json.loads(await answer("reasons", agent="refund"))
+            assert (4, 3) == (all_runs["runs"], all_runs["failing"])
+            rows = all_runs["reasons"]
             (late,) = (row for row in rows if "must_precede" in row["reason"])
             assert (2, 4) == (late["runs"], late["of"])
             found = json.loads(await answer("runs", reason=late["reason"], agent="refund", limit=1))

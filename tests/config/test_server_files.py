@@ -166,3 +166,15 @@ def test_a_page_without_a_port_is_told(exporters: str, runs: int, *, is_told: bo
     why = "c.yaml: page has no effect: exporters.prometheus is not listed, and the page is on its port"
 
     assert ([why] if is_told else []) == list(loaded.doubts())
+
+
+@pytest.mark.parametrize(("when", "is_told"), [("", True), (", when: {verdict: fail}", False)])
+def test_a_default_that_no_trace_reaches_is_told(when: str, *, is_told: bool) -> None:
+    """Whoever forgets `when` keeps everything, and believes that a share is kept."""
+    exporters = "exporters: {otlp: {endpoint: 'http://collector:4318'}}"
+    loaded = config.loads(
+        f"{exporters}\nkeep: {{rules: [{{name: failing{when}, keep: all}}], default: 5%}}", "c.yaml", Path()
+    )
+    why = "c.yaml: keep.default has no effect: rule 'failing' has no 'when'"
+
+    assert ([why] if is_told else []) == list(loaded.doubts())

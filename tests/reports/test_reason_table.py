@@ -122,7 +122,10 @@ def in_time(*, minutes: int, first_failing: int, start_ns: int = 1_700_000_000 *
 
 
 def test_since_when_a_reason_is_more_frequent() -> None:
-    """The change is in the interval, which has a date, and a second one if it ends on another day."""
+    """The change is in the interval, which has a date, and a second one if it ends on another day.
+
+    It ends at 01:33 and some seconds, which is told as 01:34: the change is never after the end that is told.
+    """
     table = in_time(minutes=300, first_failing=200)
     (row,) = table.rows()
 
@@ -132,11 +135,11 @@ def test_since_when_a_reason_is_more_frequent() -> None:
     assert row.growth.begin_ns <= at_ns <= row.growth.end_ns
     since = {"ratio": None, "begin_unix_nano": row.growth.begin_ns, "end_unix_nano": row.growth.end_ns}
     assert since == row.as_json()["since"]
-    assert "new since 2023-11-15 01:26 to 01:33 UTC" == since_when(row)
-    told = "50 of 301 runs failed, for 1 reason. new since 2023-11-15 01:26 to 01:33 UTC: e: a"
+    assert "new since 2023-11-15 01:26 to 01:34 UTC" == since_when(row)
+    told = "50 of 301 runs failed, for 1 reason. new since 2023-11-15 01:26 to 01:34 UTC: e: a"
     assert told == headline(table, [row])
     midnight = row.growth._replace(begin_ns=row.growth.begin_ns - 7_200 * 10**9)
-    assert "new since 2023-11-14 23:26 to 2023-11-15 01:33 UTC" == since_when(row._replace(growth=midnight))
+    assert "new since 2023-11-14 23:26 to 2023-11-15 01:34 UTC" == since_when(row._replace(growth=midnight))
 
 
 def test_what_did_not_change_has_no_time() -> None:

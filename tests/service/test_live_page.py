@@ -142,7 +142,7 @@ def test_it_says_which_runs_it_shows_and_what_came_too_fast() -> None:
         now[0] += 86_400
         page.recent.skipped = 4
         page.show(4)
-        sentence = "The last 2 runs, since 2025-11-26 08:26 UTC; not shown: 4 runs, faster than 80 a second."
+        sentence = "2 runs since 2025-11-26 08:26 UTC; not shown: 4 other runs, as more than 80 a second came."
         assert sentence == embedded_in(page.ask()[2])["live"]["sentence"]
 
 

@@ -144,6 +144,7 @@ def test_it_says_since_when_and_as_of_when() -> None:
         (oldest, _) = page.recent.held.runs
         assert f"2001-09-09T01:46:{40 + oldest.time_s - 1_000_000_000:.0f}.000Z" == told["since"] < told["as_of"]
         assert ([3, 2], 2, 7) == (numbers(told), told["held"], told["skipped"])
+        assert (0, 2) == (told["conversations"], told["failing"])
         assert TIME.fullmatch(told["as_of"])
 
 

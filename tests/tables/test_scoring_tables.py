@@ -402,6 +402,19 @@ def test_content_is_in_results_only_where_it_is_switched_on() -> None:
     assert "Nowhere" not in str(bare["explanation"].to_pylist())
 
 
+@pytest.mark.parametrize("form", ["map", "json"])
+def test_results_have_the_test_case_of_the_root(form: str) -> None:
+    """Also if the root is read from a map, of which only attributes are kept that something reads."""
+    first = by_trace(STRANDS)[0].trace_id
+    spans = [
+        span._replace(attributes={**span.attributes, "test.case.id": "case-7"}) if not span.parent_span_id else span
+        for span in STRANDS
+        if span.trace_id == first
+    ]
+
+    assert {"case-7"} == {each["test_case"] for each in rows(span_table(spans, form))}
+
+
 def test_a_row_has_the_id_of_a_test_without_a_name() -> None:
     """The column is that of `--format json`."""
     made = ResultRows("digest", content=False)

@@ -13,6 +13,7 @@ from spanscore.reports.reason_words import clearest, failed_for
 
 _HEADINGS: Final = ("share", "reason", "agents", "such as")
 ROWS_SHOWN: Final = 20
+_MINUTE_S: Final = 60
 _BLOCKS: Final = "▁▂▃▄▅▆▇█"
 
 
@@ -38,7 +39,9 @@ def since_when(row: ReasonRow) -> str:
     """Return since when how many times as many runs fail for a reason; empty if no change is found."""
     if row.growth is None:
         return ""
-    begin, end = (datetime.fromtimestamp(time_ns // 10**9, UTC) for time_ns in (row.growth.begin_ns, row.growth.end_ns))
+    # The end is rounded up: the first of these runs may have ended in its minute.
+    seconds = row.growth.begin_ns // 10**9, -(-row.growth.end_ns // (_MINUTE_S * 10**9)) * _MINUTE_S
+    begin, end = (datetime.fromtimestamp(each, UTC) for each in seconds)
     until = f"{end:%H:%M}" if begin.date() == end.date() else f"{end:%Y-%m-%d %H:%M}"
     times = "new" if row.growth.ratio is None else f"×{row.growth.ratio:.1f}"  # noqa: RUF001 - the sign of times
     return f"{times} since {begin:%Y-%m-%d %H:%M} to {until} UTC"

@@ -100,7 +100,7 @@ class Table:
         if summary.unchecked_cases:
             counts.append(f"{plural(len(summary.unchecked_cases), 'case')} not checked")
         if summary.problems:
-            counts.append(plural(len(summary.problems), "problem"))
+            counts.append(plural(len(summary.problems) + summary.untold_problems, "problem"))
         self._console.print(", ".join(counts))
 
     def _print_runs(self) -> None:

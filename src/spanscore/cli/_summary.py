@@ -90,6 +90,8 @@ class Summary:
         self.tool_calls = 0
         self.problems: list[str] = []
         """Messages about input that could not be read or found; set after the last report."""
+        self.untold_problems = 0
+        """Problems of which the messages give only the number."""
         self.notes: list[str] = []
         """Remarks on the input as a whole: set when all reports are in."""
         self._recognised = 0

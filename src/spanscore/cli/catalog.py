@@ -83,13 +83,16 @@ def _outputs(config: Config) -> str:
 
 
 def _refused(config: Config) -> Iterator[str]:
-    """Yield why `spanscore serve` refuses to start without --insecure."""
-    from spanscore.service.exposure import exposures  # noqa: PLC0415 - brings the servers
+    """Yield why `spanscore serve` refuses to start, or does so without --insecure."""
+    from spanscore.service.exposure import check_target, exposures, own_addresses  # noqa: PLC0415 - brings the servers
 
-    try:
-        yield from (f"`spanscore serve` does not start: {each.refusal}" for each in exposures(config))
-    except ListenError:  # an address of the machine on which it will run
-        return
+    refused = "`spanscore serve` does not start"
+    with suppress(ListenError):  # an address of the machine on which it will run
+        yield from (f"{refused}: {each.refusal}" for each in exposures(config))
+        try:
+            check_target(config, own_addresses(config), look_up=False)
+        except ConfigError as error:
+            yield f"{refused}: {error}"
 
 
 def _list(arguments: argparse.Namespace) -> int:

@@ -69,7 +69,9 @@ class ServeRuns:
         runs, reasons = told["runs"], told["reasons"]
         if not self._content:
             runs, reasons = [bare_report(each) for each in runs], [{**each, "errors": []} for each in reasons]
-        head = {"runs": told.get("held"), **{key: told[key] for key in ("since", "as_of", "skipped") if key in told}}
+        # An older `spanscore serve` counts conversations among the runs, and does not count failing ones.
+        head = {"runs": told.get("held", 0) - told.get("conversations", 0)}
+        head |= {key: told[key] for key in ("failing", "since", "as_of", "skipped") if key in told}
         return RunsFound(told=head, reasons=reasons, matching=told.get("matching", len(runs)), runs=runs)
 
 

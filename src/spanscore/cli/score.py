@@ -110,7 +110,9 @@ def run(arguments: argparse.Namespace) -> int:
             f"dialect {dialect!r} failed on {count} spans ({error}): their traces were skipped"
             for (dialect, error), count in pipeline.reader.failures.items()
         ]
-        summary.problems = [*problems_of(recording), *failures, *selection.problems()]
+        unread = problems_of(recording)
+        summary.problems = [*unread, *failures, *selection.problems()]
+        summary.untold_problems = recording.problem_count - len(unread)
         if (untold := cases.problem()) is not None:
             summary.problems.append(untold)
             summary.repeated = None

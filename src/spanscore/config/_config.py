@@ -16,7 +16,7 @@ from spanscore.config._sections import Annotate, Content, Metrics, Page, Telemet
 from spanscore.contracts import Dialect
 from spanscore.scoring.conversations.settings import ConversationSettings
 from spanscore.scoring.evaluator_entry import EvaluatorEntry
-from spanscore.scoring.keep.settings import KeepSettings
+from spanscore.scoring.keep.settings import KeepSettings, values_of
 from spanscore.scoring.monitors.settings import MonitorSettings
 from spanscore.storage.settings import CAN_STORE, StorageSettings
 
@@ -165,6 +165,10 @@ class Config:
             yield f"{self.source}: no spans are held for runs that pause, as traces.late_spans is 'ignore'"
         if self.conversations is not None and not any(entry.over == "conversation" for entry in self.evaluators):
             yield f"{self.source}: conversations has no effect: no evaluator has 'over: conversation'"
+        if self.keep is not None and self.keep.rules and "keep.default" in self.given:
+            last = self.keep.rules[-1]
+            if not values_of(last):
+                yield f"{self.source}: keep.default has no effect: rule {last.name!r} has no 'when'"
         most = 0 if self.conversations is None or self.storage.durability == "none" else self.conversations.max_bytes
         if most > self.storage.max_size // _TURNS_SHARE:
             yield (

@@ -12,6 +12,7 @@ from spanscore.collect.held_trace import MOST_DELAYS
 from spanscore.config import Config, default
 from spanscore.contracts import Emitter, Roots, looks_at_results
 from spanscore.model import Span, Unit
+from spanscore.reports.cases import CASE_KEYS, TEST_KEYS
 from spanscore.scoring.conversations.held import Conversations
 from spanscore.scoring.evaluator_entry import EvaluatorEntry
 from spanscore.scoring.pipeline import Pipeline
@@ -92,7 +93,7 @@ def wanted(config: Config, reader: DialectReader | None = None) -> Wanted:
     If `reader` is the only reader of spans, texts that it does not need are unused, unless content is shown; without
     `reader`, all texts are used.
     """
-    keys = [key for entry in config.evaluators for key in entry.reads]
+    keys = [*CASE_KEYS, *TEST_KEYS, *(key for entry in config.evaluators for key in entry.reads)]
     keys += () if config.conversations is None else config.conversations.key
     keys += [key for monitor in config.monitors.values() for key in (*monitor.by, *monitor.new, *monitor.stable)]
     keys += () if config.keep is None else config.keep.reads

@@ -86,7 +86,7 @@ def marks(entries: Sequence[Entry], deviations: Sequence[Mapping[str, Any]] = ()
     for entry in entries:
         mark = _MARKS.get(entry["status"], "")
         if entry["status"] == "arguments" and entry["call"] in by_call:
-            mark = "; ".join(paths(by_call[entry["call"]]))
+            mark = "; ".join(paths(by_call[entry["call"]])) or mark
         elif entry["status"] == "order":
             mark = apart.get(entry["call"]) or mark
         yield mark

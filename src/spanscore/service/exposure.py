@@ -1,18 +1,25 @@
-"""The access of other machines that a configuration allows, and `spanscore serve` refuses without --insecure."""
+"""The mistakes in addresses that `spanscore serve` refuses: it would send to itself, or is open without --insecure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from ipaddress import ip_address
 from typing import Final, NamedTuple
+from urllib.parse import urlsplit
 
 from spanscore.config import Config, Endpoint
+from spanscore.emitters.otlp import OtlpExporter
 from spanscore.emitters.prometheus import PrometheusExporter
+from spanscore.errors import ConfigError
 from spanscore.receivers.otlp import OtlpReceiver, ServerTls, listed
-from spanscore.receivers.sockets.listening import Address, resolved
+from spanscore.receivers.sockets.listening import Address, ListenError, resolved
 
 GRPC: Final = "receivers.otlp.protocols.grpc.endpoint"
 HTTP: Final = "receivers.otlp.protocols.http.endpoint"
 PAGES: Final = "exporters.prometheus.endpoint"
+_ENDPOINT: Final = "exporters.otlp.endpoint"
+_LOOP: Final = f"{_ENDPOINT}: spanscore itself listens there; name the receiver that spans and scores are to go on to"
 _OR_INSECURE: Final = "or start with --insecure, where the network itself keeps others out"
 
 
@@ -55,6 +62,46 @@ def addresses_of(endpoints: Endpoint | Sequence[Endpoint], key: str) -> list[Add
     """
     found = [address for endpoint in listed(endpoints) for address in resolved(endpoint.host, endpoint.port, key)]
     return list(dict.fromkeys(found))
+
+
+def own_addresses(config: Config) -> Iterator[list[Address]]:
+    """Yield the addresses of each configured endpoint on which `spanscore serve` listens.
+
+    Raises:
+        ListenError: an address is not one of this machine.
+    """
+    otlp, prometheus = config.of(OtlpReceiver), config.of(PrometheusExporter)
+    if otlp is not None:
+        for key, protocol in ((GRPC, otlp.protocols.grpc), (HTTP, otlp.protocols.http)):
+            if protocol is not None:
+                yield addresses_of(protocol.endpoint, key)
+    if prometheus is not None:
+        yield addresses_of(prometheus.endpoint, PAGES)
+
+
+def check_target(config: Config, listening: Iterable[Sequence[Address]], *, look_up: bool = True) -> None:
+    """Raise ConfigError if spans would be sent on to one of these addresses, on which we listen.
+
+    Without `look_up`, a target with another name than `localhost` is taken for another machine: asking may take long.
+    """
+    otlp = config.of(OtlpExporter)
+    target = urlsplit(otlp.url) if otlp is not None else None
+    if target is None or target.hostname is None or target.port is None:
+        return
+    if not look_up and not (target.hostname == "localhost" or _is_literal(target.hostname)):
+        return
+    try:
+        own = set(resolved(target.hostname, target.port, _ENDPOINT))
+    except ListenError:  # another machine, or a name that is not known yet
+        return
+    if any(own.intersection(addresses) for addresses in listening):
+        raise ConfigError(_LOOP)
+
+
+def _is_literal(host: str) -> bool:
+    with suppress(ValueError):
+        return bool(ip_address(host))
+    return False
 
 
 def _open_receiver(

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
-from urllib.parse import urlsplit
 
 from spanscore.config import Config
 from spanscore.contracts import Receiver
 from spanscore.contracts.plugins import find
-from spanscore.emitters.otlp import OtlpExporter
 from spanscore.emitters.prometheus import PrometheusExporter
 from spanscore.errors import ConfigError
 from spanscore.receivers.intake.admission import Admission
@@ -24,14 +22,11 @@ from spanscore.receivers.otlp import OtlpReceiver
 from spanscore.receivers.otlp.over_grpc import OtlpGrpc
 from spanscore.receivers.otlp.over_http import OtlpHttp
 from spanscore.receivers.sockets.bearer import BearerTokens
-from spanscore.receivers.sockets.listening import Address, ListenError, resolved
+from spanscore.receivers.sockets.listening import Address, ListenError
 from spanscore.service.exposure import GRPC, HTTP, PAGES, addresses_of, exposures
 from spanscore.service.live_page import LivePage
 from spanscore.service.page_readers import PageReaders
 from spanscore.service.pages import Page, Pages, Readiness
-
-_ENDPOINT: Final = "exporters.otlp.endpoint"
-_LOOP: Final = f"{_ENDPOINT}: spanscore itself listens there; name the receiver that spans and scores are to go on to"
 
 _MIB: Final = 2**20
 _PAGES_GRACE_S: Final = 1.0
@@ -144,20 +139,6 @@ def largest_request(config: Config) -> int:
     otlp = config.of(OtlpReceiver)
     sizes = otlp.largest_requests() if otlp is not None else ()
     return max((size for _, size in sizes), default=0)
-
-
-def check_target(config: Config, listening: Iterable[Sequence[Address]]) -> None:
-    """Raise ConfigError if spans would be sent on to our own address."""
-    otlp = config.of(OtlpExporter)
-    target = urlsplit(otlp.url) if otlp is not None else None
-    if target is None or target.hostname is None or target.port is None:
-        return
-    try:
-        own = set(resolved(target.hostname, target.port, _ENDPOINT))
-    except ListenError:  # another machine, or a name that is not known yet
-        return
-    if any(own.intersection(addresses) for addresses in listening):
-        raise ConfigError(_LOOP)
 
 
 def _receivers(config: Config, front: Front) -> Iterator[_ListeningServer]:

@@ -80,6 +80,8 @@ def _sentence(held: HeldRuns) -> str:
     form = "%H:%M" if since.date() == as_of.date() else "%Y-%m-%d %H:%M"
     conversations = sum(run.counted.is_conversation for run in held.runs)
     more = f" and {plural(conversations, 'conversation')}" if conversations else ""
-    runs = f"The last {plural(len(held.runs) - conversations, 'run')}{more}" if held.runs else "No run"
-    fast = f"; not shown: {plural(held.skipped, 'run')}, faster than {MOST_PER_S} a second" if held.skipped else ""
-    return f"{runs}, since {since:{form}} UTC{fast}."
+    shown = f"{plural(len(held.runs) - conversations, 'run')}{more}"
+    if held.skipped:  # so those that are shown are not all of the last ones
+        other = plural(held.skipped, "other run")
+        return f"{shown} since {since:{form}} UTC; not shown: {other}, as more than {MOST_PER_S} a second came."
+    return f"{f'The last {shown}' if held.runs else 'No run'}, since {since:{form}} UTC."

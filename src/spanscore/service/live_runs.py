@@ -141,6 +141,8 @@ def _counted(held: HeldRuns) -> _HeldReasons:
         "since": _rfc3339(held.since_s),
         "as_of": _rfc3339(held.as_of_s),
         "held": len(held.runs),
+        "conversations": table.conversations,
+        "failing": table.failing,
         "skipped": held.skipped,
         "reasons": [row._replace(agents=row.agents[:_MOST_AGENTS]).as_json() for row in table.rows()],
     }

@@ -30,10 +30,11 @@ from spanscore.scoring.live_engine import LiveEngine
 from spanscore.scoring.monitors.monitors import Monitors
 from spanscore.service.config_changes import restart_keys
 from spanscore.service.downstream import Downstream
+from spanscore.service.exposure import check_target
 from spanscore.service.health import Health
 from spanscore.service.kafka_partitions import KafkaPartitions
 from spanscore.service.last_scores import send_last_scores, told_of_unsent
-from spanscore.service.listeners import Front, Listeners, check_target, largest_request
+from spanscore.service.listeners import Front, Listeners, largest_request
 from spanscore.service.live_monitors import LiveMonitors, add_monitors
 from spanscore.service.live_page import LivePage
 from spanscore.service.memory import request_memory

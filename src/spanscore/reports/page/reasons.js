@@ -1,6 +1,7 @@
 // Why runs failed: a row for each reason, with the share of runs over time, and buttons that show its runs.
 
 const BAR = { width: 5, height: 26 };
+const MINUTE = 60_000;
 
 function showReasons({ rows, more, clearest }, { all, one }) {
   const heads = [["runs", "number"], ["reason"], ["over time"], ...(clearest ? [["since"]] : []), ["runs to show"]];
@@ -37,7 +38,8 @@ function showReasons({ rows, more, clearest }, { all, one }) {
 
 const times = ([ratio]) => (ratio === null ? "new" : `×${ratio.toFixed(1)}`);
 
-const since = ([, begin, end]) => `since ${between(begin, end)}`;
+// The end is rounded up: the first of these runs may have ended in its minute.
+const since = ([, begin, end]) => `since ${between(begin, Math.ceil(end / MINUTE) * MINUTE)}`;
 
 // The date stands before the second time only if it is another one.
 function between(...ends) {
