@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from spanscore.runs.diff.samples import Sample, Stratum
 
@@ -59,8 +60,7 @@ def pass_test(strata: Sequence[Stratum], *, is_quick: bool = False) -> Chances:
     for new, new_runs, base, base_runs in tables:
         passed, runs = new + base, new_runs + base_runs
         least, most = max(0, passed - base_runs), min(passed, new_runs)
-        counts = np.arange(least, most + 1)
-        probabilities = np.convolve(probabilities, stats.hypergeom.pmf(counts, runs, passed, new_runs))
+        probabilities = np.convolve(probabilities, _hypergeometric(least, most, runs, passed, new_runs))
         low += least
     at = sum(table[0] for table in tables) - low
     return Chances(min(1.0, float(probabilities[: at + 1].sum())), min(1.0, float(probabilities[at:].sum())))
@@ -146,6 +146,12 @@ def _lower(passed: int, runs: int, other: int, other_runs: int, *, is_quick: boo
     return float(stats.fisher_exact(table, alternative="less").pvalue)
 
 
+@lru_cache(maxsize=4_096)
+def _hypergeometric(least: int, most: int, runs: int, passed: int, new_runs: int) -> Any:
+    """Return the probability of each number of passed runs of the new version; many cases have the same."""
+    return stats.hypergeom.pmf(np.arange(least, most + 1), runs, passed, new_runs)
+
+
 def _paired_newcombe(strata: Sequence[Stratum], confidence: float) -> Interval:
     pairs = [(each.new[0].passed, each.base[0].passed) for each in strata]
     both, only_new = pairs.count((True, True)), pairs.count((True, False))
@@ -171,8 +177,10 @@ def _newcombe(new: Interval, base: Interval, correlation: float) -> Interval:
 
 
 def _wilson(passed: int, runs: int, confidence: float) -> Interval:
-    found = stats.binomtest(passed, runs).proportion_ci(confidence, method="wilson")
-    return Interval(passed / runs, float(found.low), float(found.high))
+    rate, z = passed / runs, float(special.ndtri((1 + confidence) / 2))
+    middle, reach = 2 * passed + z * z, z * math.sqrt(4 * passed * (1 - rate) + z * z)
+    low, high = ((middle + each) / (2 * (runs + z * z)) for each in (-reach, reach))
+    return Interval(rate, low if passed else 0.0, high if passed < runs else 1.0)
 
 
 def _over_cases(differences: Sequence[float], confidence: float) -> Interval:
