@@ -15,6 +15,7 @@ import numpy as np
 from scipy import special, stats
 
 from spanscore.runs.diff.samples import Sample, Stratum
+from spanscore.runs.repeats import wilson_interval
 
 _MOST_FOR_BOSCHLOO: Final = 10_000
 """Beyond so many combinations of both sides its advantage over Fisher's test is gone, and its time is not."""
@@ -177,10 +178,7 @@ def _newcombe(new: Interval, base: Interval, correlation: float) -> Interval:
 
 
 def _wilson(passed: int, runs: int, confidence: float) -> Interval:
-    rate, z = passed / runs, float(special.ndtri((1 + confidence) / 2))
-    middle, reach = 2 * passed + z * z, z * math.sqrt(4 * passed * (1 - rate) + z * z)
-    low, high = ((middle + each) / (2 * (runs + z * z)) for each in (-reach, reach))
-    return Interval(rate, low if passed else 0.0, high if passed < runs else 1.0)
+    return Interval(passed / runs, *wilson_interval(passed, runs, float(special.ndtri((1 + confidence) / 2))))
 
 
 def _over_cases(differences: Sequence[float], confidence: float) -> Interval:
