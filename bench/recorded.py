@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -20,17 +21,16 @@ CORPUS: Final = Path(__file__).parents[1] / "tests" / "corpus"
 _NUMBER_BYTES: Final = 4
 
 
-def lines() -> list[bytes]:
-    """Return the lines of all recordings, in OTLP/JSON."""
-    paths = sorted(CORPUS.glob("*.jsonl.gz"))
-    return [line for path in paths for line in gzip.decompress(path.read_bytes()).splitlines(keepends=True)]
+def lines() -> Iterator[bytes]:
+    """Yield the lines of all recordings, in OTLP/JSON."""
+    for path in sorted(CORPUS.glob("*.jsonl.gz")):
+        yield from gzip.decompress(path.read_bytes()).splitlines(keepends=True)
 
 
-def requests() -> list[bytes]:
-    """Return the recorded requests with spans as ExportTraceServiceRequests in protobuf, as they were sent."""
-    return [
-        at_once(accepting_only_from_json(line, decode_json(line).spans)) for line in lines() if b"resourceSpans" in line
-    ]
+def requests(most: int | None = None) -> list[bytes]:
+    """Return the first recorded requests with spans as ExportTraceServiceRequests in protobuf, as they were sent."""
+    with_spans = (line for line in lines() if b"resourceSpans" in line)
+    return [at_once(accepting_only_from_json(line, decode_json(line).spans)) for line in islice(with_spans, most)]
 
 
 def span_count(bodies: Iterable[bytes]) -> int:

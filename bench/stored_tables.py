@@ -6,6 +6,7 @@ import json
 import math
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,12 @@ def log_table(bodies: Iterable[bytes], form: str = "map") -> pa.Table:
 
 def recorded_tables(path: Path, form: str = "map") -> tuple[pa.Table, pa.Table]:
     """Return the spans and the log records of a recording as tables, in their order of arrival."""
+    spans, logs = _recorded(path)
+    return span_table(spans, form), log_table(logs, form)
+
+
+@lru_cache(maxsize=1)  # both forms of a recording are asked for
+def _recorded(path: Path) -> tuple[list[Span], list[bytes]]:
     spans: list[Span] = []
     logs: list[bytes] = []
     for document in Recording([path]).documents():
@@ -132,4 +139,4 @@ def recorded_tables(path: Path, form: str = "map") -> tuple[pa.Table, pa.Table]:
                 logs.append(source.body)
             else:
                 spans += decoded.spans
-    return span_table(spans, form), log_table(logs, form)
+    return spans, logs

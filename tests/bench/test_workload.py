@@ -85,7 +85,7 @@ def test_the_knobs_turn() -> None:
 
 def test_recordings_can_be_joined_and_renewed() -> None:
     """Requests put together hold the same spans; renewed traces differ in their ids only, and are as many."""
-    sent = recorded.requests()[:80]
+    sent = recorded.requests(80)
     spans = [span for request in decoded(sent) for span in request]
     together = decoded(list(recorded.joined(sent, 512)))
     assert spans == [span for request in together for span in request]

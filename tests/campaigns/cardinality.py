@@ -80,8 +80,9 @@ def run(directory: Path, traces: int) -> Outcome:
         client.close()
         until = time.monotonic() + DEADLINE_S
         # Closed traces are scored in slices, and a page may be put together meanwhile.
-        while min((sums := _sums(page := _page(running)))[name] for name in _SUMMED) < traces:
-            if time.monotonic() > until:
+        while True:
+            sums = _sums(page := _page(running))
+            if min(sums[name] for name in _SUMMED) >= traces or time.monotonic() > until:
                 break
     series = _series(page)
     return Outcome(

@@ -246,6 +246,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--sets", type=int, default=50, metavar="N", help="sets with a change, from 10 on (default: 50)"
     )
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="other runs (default: 1)")
+    parser.add_argument("--limits", type=int, metavar="N", help="sets without a bar (default: as --sets)")
     asked = parser.parse_args(arguments)
     sets = asked.sets
     all_found: list[Finding] = []
@@ -259,14 +260,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         by_chance += shown
     print(f"{'STEADY':<32}{4 * sets:>5} sets  {by_chance:>5} show growth")
     print("Limits, without a bar:")
+    beyond = asked.limits or sets
     for name, limits in (
-        ("15 to 49 more runs", changes(asked.seed, sets, FEW)),
-        *((kind.name, changes(asked.seed, sets, SEVERAL, [kind])) for kind in (EARLY, ENDING)),
-        ("in clusters", changes(asked.seed, sets, SEVERAL, clustered=True)),
+        ("15 to 49 more runs", changes(asked.seed, beyond, FEW)),
+        *((kind.name, changes(asked.seed, beyond, SEVERAL, [kind])) for kind in (EARLY, ENDING)),
+        ("in clusters", changes(asked.seed, beyond, SEVERAL, clustered=True)),
     ):
         print(_line(name, [finding for findings in limits for finding in findings]), flush=True)
-    clustered = sum(shown for _, shown in shown_by_chance(asked.seed, sets, clustered=True))
-    print(f"{'steady, in clusters':<32}{4 * sets:>5} sets  {clustered:>5} show growth")
+    clustered = sum(shown for _, shown in shown_by_chance(asked.seed, beyond, clustered=True))
+    print(f"{'steady, in clusters':<32}{4 * beyond:>5} sets  {clustered:>5} show growth")
     is_reached = (
         sum(each.planted is not None for each in all_found) >= FOUND_AT_LEAST * len(all_found)
         and sum(each.is_timed for each in all_found) >= TIMED_AT_LEAST * len(all_found)

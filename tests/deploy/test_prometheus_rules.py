@@ -68,7 +68,13 @@ def test_unit_tests_notice_alerts_that_are_wrong(expression: str, noticed: str, 
         rule.pop("for", None)
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
     (tmp_path / "tests").mkdir()
-    _, said = promtool("test", "rules", *(shutil.copy(path, tmp_path / "tests") for path in UNIT_TESTS))
+    for path in UNIT_TESTS:
+        tests = yaml.safe_load(path.read_text(encoding="utf-8"))
+        # Such an alert is at all times the same: the first minutes tell it, of the hours that some cases take.
+        for query in (query for case in tests["tests"] for query in case["promql_expr_test"]):
+            query["eval_time"] = "5m"
+        (tmp_path / "tests" / path.name).write_text(yaml.safe_dump(tests), encoding="utf-8")
+    _, said = promtool("test", "rules", *(tmp_path / "tests").iterdir())
     asked = {"fires": r'ALERTS\{alertname=\\?"(\w+)\\?",alertstate', "is silent": r'ALERTS\{alertname=\\?"(\w+)\\?"\}'}
 
     assert set(ALERTS) == set(re.findall(asked[noticed], said))

@@ -12,15 +12,15 @@ _Z: Final = 1.959963984540054
 """The 97.5 % quantile of the normal distribution: two of these tails leave 95 %."""
 
 
-def wilson_interval(passed: int, runs: int) -> tuple[float, float]:
-    """Return the 95 % interval of a pass rate by Wilson's score method, without a correction for continuity.
+def wilson_interval(passed: int, runs: int, z: float = _Z) -> tuple[float, float]:
+    """Return the interval of a pass rate, of 95 % by default, by Wilson's score method without a continuity correction.
 
     E. B. Wilson, "Probable inference, the law of succession, and statistical inference", 1927. Its ends stay from 0
     to 1, also for few runs; `runs` is at least 1. A library would be many times the size of these lines.
     """
-    rate, square = passed / runs, _Z * _Z
+    rate, square = passed / runs, z * z
     middle = rate + square / (2 * runs)
-    spread = _Z * math.sqrt(rate * (1 - rate) / runs + square / (4 * runs * runs))
+    spread = z * math.sqrt(rate * (1 - rate) / runs + square / (4 * runs * runs))
     lower, upper = ((middle + sign * spread) / (1 + square / runs) for sign in (-1, 1))
     return (lower if passed else 0.0), (upper if passed < runs else 1.0)  # exact, which rounding is not
 

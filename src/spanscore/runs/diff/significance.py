@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from spanscore.runs.diff.samples import Sample, Stratum
+from spanscore.runs.repeats import wilson_interval
 
 _MOST_FOR_BOSCHLOO: Final = 10_000
 """Beyond so many combinations of both sides its advantage over Fisher's test is gone, and its time is not."""
@@ -59,8 +61,7 @@ def pass_test(strata: Sequence[Stratum], *, is_quick: bool = False) -> Chances:
     for new, new_runs, base, base_runs in tables:
         passed, runs = new + base, new_runs + base_runs
         least, most = max(0, passed - base_runs), min(passed, new_runs)
-        counts = np.arange(least, most + 1)
-        probabilities = np.convolve(probabilities, stats.hypergeom.pmf(counts, runs, passed, new_runs))
+        probabilities = np.convolve(probabilities, _hypergeometric(least, most, runs, passed, new_runs))
         low += least
     at = sum(table[0] for table in tables) - low
     return Chances(min(1.0, float(probabilities[: at + 1].sum())), min(1.0, float(probabilities[at:].sum())))
@@ -146,6 +147,12 @@ def _lower(passed: int, runs: int, other: int, other_runs: int, *, is_quick: boo
     return float(stats.fisher_exact(table, alternative="less").pvalue)
 
 
+@lru_cache(maxsize=4_096)
+def _hypergeometric(least: int, most: int, runs: int, passed: int, new_runs: int) -> Any:
+    """Return the probability of each number of passed runs of the new version; many cases have the same."""
+    return stats.hypergeom.pmf(np.arange(least, most + 1), runs, passed, new_runs)
+
+
 def _paired_newcombe(strata: Sequence[Stratum], confidence: float) -> Interval:
     pairs = [(each.new[0].passed, each.base[0].passed) for each in strata]
     both, only_new = pairs.count((True, True)), pairs.count((True, False))
@@ -171,8 +178,7 @@ def _newcombe(new: Interval, base: Interval, correlation: float) -> Interval:
 
 
 def _wilson(passed: int, runs: int, confidence: float) -> Interval:
-    found = stats.binomtest(passed, runs).proportion_ci(confidence, method="wilson")
-    return Interval(passed / runs, float(found.low), float(found.high))
+    return Interval(passed / runs, *wilson_interval(passed, runs, float(special.ndtri((1 + confidence) / 2))))
 
 
 def _over_cases(differences: Sequence[float], confidence: float) -> Interval:
