@@ -66,6 +66,41 @@ def test_call_ids_come_from_the_model_s_answer(template: str, told: Any) -> None
     ) == [call(3, "book", {"nights": 2}, call_id="c1", agent="planner")]
 
 
+def test_a_function_without_a_result_waits_for_approval() -> None:
+    """Unless a model is asked afterwards, as the function returned nothing."""
+    spans = (
+        traced(1, "Agent run: {name!r}", 0, name="planner"),
+        traced(2, "Responses API", 1, raw_input=[{"role": "user", "content": "pay"}]),
+        traced(3, "Function: {name}", 1, name="pay", input='{"amount": 40}', output=None),
+    )
+
+    (waits,) = read(*spans)
+    (goes_on,) = read(*spans, traced(4, "Responses API", 1))
+
+    assert (("pay",), ()) == (waits.completeness.paused, waits.names)
+    assert ((), ("pay",)) == (goes_on.completeness.paused, goes_on.names)
+
+
+@pytest.mark.parametrize(("template", "key"), [("Responses API", "raw_input"), ("Chat completion", "input")])
+def test_a_run_that_continues_is_sent_its_earlier_calls(template: str, key: str) -> None:
+    """With either API."""
+    sent = [
+        {"role": "user", "content": "book"},
+        {"role": "assistant", "content": None, **CHAT},
+        {"role": "tool", "tool_call_id": "c1", "content": "BK-1"},
+        {"role": "assistant", "tool_calls": [{"id": "c2", "function": {"name": "pay", "arguments": '{"amount": 40}'}}]},
+        {"role": "tool", "tool_call_id": "c2", "content": "paid"},
+    ]
+    (run,) = read(
+        traced(1, "Agent run: {name!r}", 0, name="planner"),
+        traced(2, "Function: {name}", 1, name="pay", input='{"amount": 40}', output="paid"),
+        traced(3, template, 1, **{key: sent}),
+    )
+
+    assert [("book", True), ("pay", False)] == [(call.name, call.restored) for call in run.calls]
+    assert run.completeness.resumed
+
+
 def test_a_hand_off_is_no_call() -> None:
     """Though the model asked for it like for a tool."""
     request = {"id": "c1", "type": "function", "function": {"name": "transfer_to_clerk", "arguments": "{}"}}

@@ -54,7 +54,7 @@ OTHERS: Final = {
         **dict.fromkeys(("denied-resumed", "raised-denied-resumed"), BY_ANOTHER),
     },
     # In JavaScript the messages leave the answer to the other call out.
-    "google-adk-js-confirmation": {"parallel-asks": MAILED},
+    "google-adk-js-confirmation": {"parallel-asks": MAILED, "parallel-resumed": MAYBE_MAILED},
     "langgraph-approval-again": {"two-resumed": TWICE},
     # A greeting is a turn without a call.
     "pydantic-ai-approval-again": {"two-resumed": TWICE, "turns-greeting": "+ x + x - +"},
@@ -76,6 +76,13 @@ OTHERS: Final = {
     # The messages leave the calls out.
     "openai-agents-approval-v2": dict.fromkeys(("approved-resumed", "parallel-resumed"), "- - + + + +"),
     "openai-agents-approval-genai": dict.fromkeys(("conv-resumed", "hidden-approved-resumed"), UNSEEN),
+    "logfire-openai-agents-approval": {
+        "reason-resumed": SKIPPED,
+        "two-again-resumed": TWICE,
+        "mailed-asks": MAILED,
+        "mailed-resumed": MAYBE_MAILED,
+        "both-one-refused-resumed": WHOLE,
+    },
     "openai-agents-js-approval": {
         "two-again-resumed": TWICE,
         "both-one-refused-resumed": WHOLE,

@@ -96,6 +96,25 @@ def times(count: int) -> Callable[[Trajectory], Outcome]:
     return lambda run: Score(1.0, passed=run.names.count("issue_refund") == count)
 
 
+def test_the_last_uncertain_calls_may_have_been_refused() -> None:
+    """Neither without them nor with all of them the refund was made once."""
+    run = Trajectory(calls=(SHIP,), uncertain=(LOOKUP, REFUND, REFUND))
+
+    outcome = with_doubts(run, times(1))
+
+    assert Skipped("whether lookup_order, issue_refund was made before the pause cannot be told") == outcome
+
+
+def test_many_uncertain_calls_are_looked_at_together() -> None:
+    """A specialist may have been handed thousands."""
+    evaluated = []
+    run = Trajectory(calls=(SHIP,), uncertain=(LOOKUP,) * 1_000)
+
+    with_doubts(run, lambda each: evaluated.append(len(each.calls)) or Score(1.0, passed=True))
+
+    assert [1, 1_001] == evaluated
+
+
 def healthy(run: Trajectory) -> Outcome:
     """Return an evaluation that passes if no call failed."""
     return Score(1.0, passed=all(call.error is None for call in run.calls))

@@ -34,7 +34,10 @@ NOT_SEEN: Final = {
     # The span of the model's request is the agent's, and lasts longer than the tool: earlier calls are uncertain.
     *(("google-adk-confirmation-oi", f"{scenario}-resumed") for scenario in ("confirmed", "parallel", "no-ids")),
     # The application has refused in its own words.
-    *((f"{name}-approval{of}", "reason-resumed") for name, of in (("openai-agents", "-client"), ("agno", ""))),
+    *(
+        (f"{name}-approval{of}", "reason-resumed")
+        for name, of in (("openai-agents", "-client"), ("logfire-openai-agents", ""), ("agno", ""))
+    ),
     ("openai-agents-approval-nocontent", "rejected-resumed"),
     # No span names the call.
     ("agno-approval-genai", "alone-approved-asks"),

@@ -151,14 +151,14 @@ def test_earlier_calls_are_restored() -> None:
             ("*lookup_order issue_refund", "", "send_mail"),
         ),
         (
-            "a call beside it without an answer",
+            "a call beside it whose answer is left out",
             [
                 user(),
                 *LOOKED_UP,
                 asks(asked("send_mail", {}, "c3"), asked("issue_refund", REFUND, "c2")),
                 results({"c2": "ok"}),
             ],
-            ("*lookup_order issue_refund", "", ""),
+            ("*lookup_order issue_refund", "send_mail", ""),
         ),
         (
             "a call that was refused before",
@@ -227,6 +227,28 @@ def test_a_refusal_continues_the_run() -> None:
     assert ("*lookup_order", "", "issue_refund") == summary(run)
     assert [("issue_refund", "refused")] == [tuple(call) for call in run.withheld]
     assert (True, True) == (run.completeness.resumed, run.completeness.complete)
+
+
+def with_text(result: str) -> dict[str, Any]:
+    """The result of the refund, with a text of the user in the same message."""
+    return {"role": "user", "parts": [*results({"c2": result})["parts"], *user("and be quick")["parts"]]}
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [
+        ([results({"c2": DENIED}), user("and be quick")], ("*lookup_order", "", "issue_refund")),
+        ([with_text(DENIED)], ("*lookup_order", "", "issue_refund")),
+        # Structured output, and a tool that ends the run, have results as the last message of a turn.
+        ([with_text("Final result processed.")], ("", "", "")),
+        ([results({"c2": DENIED}), asks({"type": "text", "content": "No."}), user("why?")], ("", "", "")),
+    ],
+)
+def test_a_text_with_a_refusal_begins_no_turn(ends: list[dict[str, Any]], expected: tuple[str, str, str]) -> None:
+    """The run that has waited continues with both."""
+    asking = asks(asked("issue_refund", REFUND, "c2"))
+
+    assert expected == summary(run_of(sent(3, user(), *LOOKED_UP, asking, *ends, parent=1)))
 
 
 def test_a_failure_is_restored() -> None:
@@ -339,7 +361,8 @@ def test_a_part_without_content_begins_unseen() -> None:
 def test_messages_that_begin_with_an_answer_are_the_rest_of_a_run() -> None:
     """The provider has the others. What stands before the last text of the user is another turn."""
     cut = sent(3, results({"c2": DENIED}), parent=1)
-    next_turn = sent(3, results({"c2": DENIED}), user("and now?"), parent=1)
+    said = asks({"type": "text", "content": "It was denied."})
+    next_turn = sent(3, results({"c2": DENIED}), said, user("and now?"), parent=1)
 
     assert [True, False] == [run_of(each).completeness.begin_unseen for each in (cut, next_turn)]
 

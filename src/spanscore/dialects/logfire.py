@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import Markers, ModelCallReading, ModelReading, Reading
+from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
+from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import Span
+from spanscore.model import NOT_RECORDED, Span
 
 _SPAN_TYPE: Final = "logfire.span_type"
 _SCOPE: Final = "logfire.openai_agents"
+_RAW_INPUT: Final = "raw_input"
 _SENT: Final = ("events", "request_data", "input")
 _MODEL_SPANS: Final = ("Responses API", "Chat completion")
 
 
 class Logfire(FrameworkDialect):
-    """Spans of Logfire's `instrument_openai_agents`, and its pending spans (recorded with 5.2.0).
+    """Spans of Logfire's `instrument_openai_agents`, and its pending spans (recorded with 5.2.0 and 6.0.0b8).
 
     The names of spans are templates: every call has the name `Function: {name}`. The tool's name is in `name`, the
     arguments are in `input` and the result is in `output`. A span with the `logfire.span_type` `pending_span`
-    announces a span that still runs; it is no call.
+    announces a span that still runs; it is no call. A tool that waits for approval has a span without a result; one
+    that was refused has none.
     """
 
     markers = Markers(attributes=frozenset({_SPAN_TYPE}), scopes=frozenset({_SCOPE}))
     reads = content.READS.union(
         {_SPAN_TYPE, "agent_name", "name", "group_id", "input", "output", "response", "response_data", "events"}
-    )
+    ).union({_RAW_INPUT})
     reads_for_model_calls = model_calls.READS | {*_SENT}
 
     def read(self, span: Span) -> Reading | None:
@@ -39,10 +43,11 @@ class Logfire(FrameworkDialect):
             return None
         name = content.text(attributes.get("name"))
         is_agent = span.name.startswith("Agent run")
+        call = _call(span, name) if span.name.startswith("Function: ") else None
         return Reading(
-            call=content.call(span, name, attributes.get("input"), attributes.get("output"))
-            if span.name.startswith("Function: ")
-            else None,
+            call=call,
+            only_if_asked=call is not None,
+            refuses_silently=call is None,
             not_a_call=span.name.startswith("Handoff: "),
             is_model=span.name.startswith(_MODEL_SPANS),
             is_agent=True if is_agent else None,
@@ -58,7 +63,11 @@ class Logfire(FrameworkDialect):
         events = content.decoded(span.attributes.get("events"))
         if isinstance(events, list):
             said.append([event for event in events if content.field(event, "event.name") == "gen_ai.choice"])
-        return ModelReading(requests=messages.requests([part for part in said if isinstance(part, (list, dict))]))
+        sent = span.attributes.get(_RAW_INPUT) or span.attributes.get("input")
+        return replace(
+            sent_messages.reading(sent=sent),
+            requests=messages.requests([part for part in said if isinstance(part, (list, dict))]),
+        )
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
         attributes = span.attributes
@@ -68,3 +77,10 @@ class Logfire(FrameworkDialect):
         return model_calls.reading(
             attributes, model_calls.texts([part for part in sent if isinstance(part, (list, dict))])
         )
+
+
+def _call(span: Span, name: str | None) -> CallReading:
+    """Return the call, which may wait if it has neither a result nor a failure."""
+    call = content.call(span, name, span.attributes.get("input"), span.attributes.get("output"))
+    may_wait = call.result is None and call.error is None
+    return replace(call, state="uncertain", result=NOT_RECORDED) if may_wait else call

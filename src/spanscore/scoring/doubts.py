@@ -17,6 +17,9 @@ OUTCOMES: Final = (Score, Skipped, Failed)
 
 _MAX_DOUBTED: Final = 3
 """So many calls that may have been refused are left out in each combination; of more, all, each, and all but each."""
+_MAX_UNCERTAIN: Final = 8
+"""So many uncertain calls are added one by one, as the last ones may have been refused; more are added only together:
+a specialist may have been handed thousands."""
 
 
 class PendingOutcome(Protocol):
@@ -52,15 +55,17 @@ def with_doubts(trajectory: Trajectory, evaluate: Callable[[Trajectory], Answer]
     certain = evaluate(trajectory)
     doubted = [index for index, call in enumerate(trajectory.calls) if call.may_be_refused]
     may_have_failed = any(call.may_have_failed for call in trajectory.calls)
-    uncertain = evaluate(trajectory.having_made(trajectory.uncertain)) if trajectory.uncertain else certain
     refused = evaluate(trajectory.having_made(trajectory.refused)) if trajectory.refused else certain
+    count = len(trajectory.uncertain)
+    made = range(1, count + 1) if count <= _MAX_UNCERTAIN else (count,)
+    uncertain = [evaluate(trajectory.having_made(trajectory.uncertain[:each])) for each in made]
     without = [
         evaluate(trajectory.keeping(index for index in range(len(trajectory.calls)) if index not in left_out))
         for left_out in _left_out(doubted)
     ]
     failed = evaluate(trajectory.having_failed()) if may_have_failed else certain
     waited = evaluate(trajectory.having_waited()) if trajectory.reordered else certain
-    answers = _Doubtful(trajectory, (certain, uncertain, refused, failed, waited, *without))
+    answers = _Doubtful(trajectory, (certain, refused, failed, waited), uncertain, without)
     return answers.result() if answers.done() else answers
 
 
@@ -79,13 +84,18 @@ def _left_out(doubted: Sequence[int]) -> Iterator[frozenset[int]]:
 class _Doubtful:
     """The outcome of a run that was evaluated several times.
 
-    As it is, with uncertain calls, with refused ones, with failures that may have been, in another order, and without
+    As it is, with refused calls, with failures that may have been, in another order; with uncertain calls, and without
     calls that may have been refused.
     """
 
-    def __init__(self, trajectory: Trajectory, answers: Sequence[Answer]) -> None:
+    def __init__(
+        self, trajectory: Trajectory, known: Sequence[Answer], uncertain: Sequence[Answer], without: Sequence[Answer]
+    ) -> None:
         self._trajectory: Final = trajectory
-        self._answers: Final = answers
+        self._known: Final = known
+        self._uncertain: Final = uncertain
+        self._without: Final = without
+        answers = (*known, *uncertain, *without)
         self._pending: Final = [
             answer for answer in {id(answer): answer for answer in answers}.values() if not isinstance(answer, OUTCOMES)
         ]
@@ -94,16 +104,14 @@ class _Doubtful:
         return all(answer.done() for answer in self._pending)
 
     def result(self, timeout: float | None = None, /) -> Outcome:
-        certain, uncertain, refused, failed, waited, *without = (
-            answer if isinstance(answer, OUTCOMES) else answer.result(timeout) for answer in self._answers
-        )
-        if _label(certain) != _label(uncertain):
+        certain, refused, failed, waited = _outcomes(self._known, timeout)
+        if any(_label(certain) != _label(each) for each in _outcomes(self._uncertain, timeout)):
             return Skipped(f"whether {_tools(self._trajectory.uncertain)} was made before the pause cannot be told")
         if _label(certain) != _label(waited):
             calls = self._trajectory.calls
             moved = [calls[index] for place, index in enumerate(self._trajectory.reordered) if place != index]
             return Skipped(f"the order of {_tools(moved)} before the pause cannot be told")
-        if any(_label(certain) != _label(each) for each in without):
+        if any(_label(certain) != _label(each) for each in _outcomes(self._without, timeout)):
             doubted = [call for call in self._trajectory.calls if call.may_be_refused]
             return Skipped(f"whether {_tools(doubted)} was made cannot be told")
         if _label(certain) != _label(failed):
@@ -116,6 +124,10 @@ class _Doubtful:
     def add_done_callback(self, callback: Callable[[Any], object], /) -> None:
         for answer in self._pending:
             answer.add_done_callback(callback)
+
+
+def _outcomes(answers: Sequence[Answer], timeout: float | None) -> list[Outcome]:
+    return [answer if isinstance(answer, OUTCOMES) else answer.result(timeout) for answer in answers]
 
 
 def _label(outcome: Outcome) -> bool | None:

@@ -201,7 +201,15 @@ def _tail(tree: SpanTree, first: _First, made: Sequence[CallReading] = ()) -> Ta
     if not asked:
         return None
     place = asked_since(made, asked)
-    return Tail(first.model, asked[:place], [*chain.from_iterable(asked[place:])])
+    return Tail(first.model, asked[:place], _answered([*chain.from_iterable(asked[place:])]))
+
+
+def _answered(calls: list[SentCall]) -> list[SentCall]:
+    """Return the calls of the last answer: if the messages have some of its results, they leave the others out."""
+    if all(call.answer is None for call in calls):
+        return calls
+    left_out = CallReading(state="uncertain")
+    return [call if call.answer is not None else call._replace(answer=left_out) for call in calls]
 
 
 def _is_decided(messages: Sequence[SentMessage]) -> bool:
