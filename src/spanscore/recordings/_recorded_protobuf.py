@@ -6,13 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-
 from spanscore.otlp.encoding import Logs
 from spanscore.otlp.findings import Decoded, MalformedRequest
 from spanscore.otlp.from_logs import decode_logs, log_trace_ids
 from spanscore.otlp.from_protobuf import decode_protobuf, trace_ids
-from spanscore.otlp.protobuf_check import checking
+from spanscore.otlp.readable_logs import readable_logs
 from spanscore.otlp.signals import apart
 from spanscore.otlp.slices import at_once
 from spanscore.recordings._recorded import (
@@ -79,8 +77,8 @@ def _parts(body: bytes) -> Iterator[bytes | Logs]:
 def _decoded(part: bytes | Logs, log_names: Sequence[str]) -> Decoded:
     if not isinstance(part, Logs):
         return decode_protobuf(part, max_spans=None)
-    at_once(checking(part.body, ExportLogsServiceRequest))
-    return decode_logs(part.body, log_names, max_records=None)
+    body, refused, lost = at_once(readable_logs(part.body, log_names))
+    return decode_logs(body, log_names, max_records=None).refusing(refused, lost)
 
 
 def _requests(content: Content, max_request_size: int) -> Iterator[tuple[int, int, bytes | MalformedRequest]]:

@@ -10,18 +10,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
 from spanscore.model import REFUSED, Span
 from spanscore.otlp.encoding import Encoding
-from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest, RefusedSpans
+from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest
 from spanscore.otlp.forwardable import accepting_only
 from spanscore.otlp.from_json import decoding_json
 from spanscore.otlp.from_logs import decoding_logs, with_refused
 from spanscore.otlp.from_protobuf import decoding_protobuf
 from spanscore.otlp.json_writing import accepting_only_from_json, writing_logs, writing_metrics
 from spanscore.otlp.protobuf_check import checking
+from spanscore.otlp.readable_logs import readable_logs
 from spanscore.otlp.slices import Steps, in_slices
 from spanscore.receivers.intake.admission import SmallestFirst
 from spanscore.receivers.intake.behind import Keep, Onward, OtherSignal, Take
@@ -169,14 +169,10 @@ class Intake:
 
     def _logs(self, body: bytes, encoding: Encoding) -> Steps[DecodedRequest]:
         """Decode records of an agent's work like spans; all records are sent on."""
-        refused: Sequence[RefusedSpans] = ()
-        lost: Sequence[Span] = ()
-        if encoding is Encoding.JSON:
-            body, refused, lost = yield from writing_logs(body)
-        else:
-            yield from checking(body, ExportLogsServiceRequest)
-        decoded = (yield from self._decoding(body, Encoding.LOGS)).refusing(refused, lost)
         names = self._wanted.log_names
+        reading = writing_logs(body) if encoding is Encoding.JSON else readable_logs(body, names)
+        body, refused, lost = yield from reading
+        decoded = (yield from self._decoding(body, Encoding.LOGS)).refusing(refused, lost)
         kept = with_refused(body, lost, names[0]) if lost and names else body
         return DecodedRequest("logs", kept, Encoding.LOGS, decoded, body)
 
