@@ -115,7 +115,7 @@ def test_a_record_that_is_broken_in_protobuf_costs_no_other(tmp_path: Path) -> N
     """Of any service, over HTTP and gRPC, and in a file: it is refused, and the others are taken and sent on."""
     body = FIRST + logs([record("user.login", body="?!?!")]).SerializeToString().replace(b"?!?!", b"\xff!?!")
     path = tmp_path / "logs.pb"
-    path.write_bytes(body)
+    path.write_bytes(b"".join(len(each).to_bytes(4, "big") + each for each in (SPANS, body)))
     with capturing("http/protobuf") as behind:
         next_hop = f"otlp: {{endpoint: '{behind.endpoint}', signals: [traces]}}, prometheus"
         with serving(ON_ANY_PORT.replace("prometheus", next_hop)) as running:
@@ -127,7 +127,9 @@ def test_a_record_that_is_broken_in_protobuf_costs_no_other(tmp_path: Path) -> N
                 lambda: [DETAILS, "http.request"] * 2 == [each.event_name for each in records_of(behind.bodies())]
             )
     recording = Recording([path], log_names=NAMES)
-    assert [DETAILS] == [span.name for batch in recording.read() for span in batch.spans]
+    before, batch = recording.read()
+    assert ([], [trace_id(1)]) == (before.finished, batch.finished[:1])
+    assert [DETAILS] == [span.name for span in batch.spans]
     assert ["1 log record refused"] == [str(each).partition(" (")[0].rpartition(": ")[2] for each in recording.problems]
 
 
