@@ -29,7 +29,9 @@ def lines() -> list[bytes]:
 def requests() -> list[bytes]:
     """Return the recorded requests with spans as ExportTraceServiceRequests in protobuf, as they were sent."""
     return [
-        at_once(accepting_only_from_json(line, decode_json(line).spans)) for line in lines() if b"resourceSpans" in line
+        at_once(accepting_only_from_json(line, decode_json(line).spans)).body
+        for line in lines()
+        if b"resourceSpans" in line
     ]
 
 

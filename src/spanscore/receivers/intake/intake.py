@@ -7,7 +7,7 @@ import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
@@ -19,7 +19,7 @@ from spanscore.otlp.forwardable import accepting_only
 from spanscore.otlp.from_json import decoding_json
 from spanscore.otlp.from_logs import decoding_logs, with_refused
 from spanscore.otlp.from_protobuf import decoding_protobuf
-from spanscore.otlp.json_writing import accepting_only_from_json, writing_logs, writing_metrics
+from spanscore.otlp.json_writing import EncodedSpans, accepting_only_from_json, writing_logs, writing_metrics
 from spanscore.otlp.protobuf_check import checking
 from spanscore.otlp.readable_logs import readable_logs
 from spanscore.otlp.slices import Steps, in_slices
@@ -164,7 +164,9 @@ class Intake:
         if decoded.spans and self._spans_onward is not None:
             if not self._spans_onward.has_room(len(body), decoded.spans):  # as above
                 raise NoRoom
-            onward = yield from _forwarding(body, encoding, decoded)
+            onward, left_out = yield from _forwarding(body, encoding, decoded)
+            if left_out:
+                decoded = replace(decoded, caveats={**decoded.caveats, Caveat.NOT_FORWARDED: left_out})
         return DecodedRequest(None, body, encoding, decoded, onward)
 
     def _logs(self, body: bytes, encoding: Encoding) -> Steps[DecodedRequest]:
@@ -232,12 +234,14 @@ class Intake:
         spans = [span for span, _ in wanted]
         accepted = [span for span in spans if span.kind != REFUSED]
         if accepted and self._spans_onward is not None and encoding is not Encoding.LOGS:
-            accepting = accepting_only_from_json if encoding is Encoding.JSON else accepting_only
             # What open traces hold goes only after the replay: without waiting requests, no room comes by waiting here.
             onward = self._spans_onward
             while onward.is_waiting() and not onward.has_room(len(body), accepted):  # noqa: ASYNC110 - no event
                 await asyncio.sleep(_NO_ROOM_S)
-            onward.take(await in_slices(accepting(body, accepted)))
+            if encoding is Encoding.JSON:
+                onward.take((await in_slices(accepting_only_from_json(body, accepted))).body)
+            else:
+                onward.take(await in_slices(accepting_only(body, accepted)))
         return spans, [size for _, size in wanted], sum(sizes)
 
     def _decoding(self, body: bytes, encoding: Encoding) -> Steps[Decoded]:
@@ -260,8 +264,8 @@ def _metrics(body: bytes, encoding: Encoding) -> Steps[DecodedRequest]:
     return DecodedRequest("metrics", body, encoding, Decoded(spans=[]), onward)
 
 
-def _forwarding(body: bytes, encoding: Encoding, decoded: Decoded) -> Steps[bytes]:
+def _forwarding(body: bytes, encoding: Encoding, decoded: Decoded) -> Steps[EncodedSpans]:
     if encoding is Encoding.JSON:
         return (yield from accepting_only_from_json(body, decoded.spans))
     is_broken = decoded.refused or Caveat.INVALID_SCHEMA_URL in decoded.caveats
-    return (yield from accepting_only(body, decoded.spans)) if is_broken else body
+    return EncodedSpans((yield from accepting_only(body, decoded.spans)) if is_broken else body, 0)
