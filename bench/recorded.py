@@ -30,7 +30,7 @@ def lines() -> Iterator[bytes]:
 def requests(most: int | None = None) -> list[bytes]:
     """Return the first recorded requests with spans as ExportTraceServiceRequests in protobuf, as they were sent."""
     with_spans = (line for line in lines() if b"resourceSpans" in line)
-    return [at_once(accepting_only_from_json(line, decode_json(line).spans)) for line in islice(with_spans, most)]
+    return [at_once(accepting_only_from_json(line, decode_json(line).spans)).body for line in islice(with_spans, most)]
 
 
 def span_count(bodies: Iterable[bytes]) -> int:

@@ -8,12 +8,15 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from signal import SIGINT
+from subprocess import PIPE, Popen
 from typing import Any
 
 import pytest
 
 from cli.test_run_tools import DROPPED, GOOD, LATE, RULES, held, record
 from commands import spanscore, spanscore_after
+from deadline import DEADLINE_S
 from serving import ON_ANY_PORT, serving
 
 TOOLS = {"reasons": {"agent"}, "runs": {"reason", "agent", "limit"}, "run": {"trace_id"}}
@@ -108,6 +111,42 @@ def test_a_client_calls_every_tool(source: Callable[..., Any], tmp_path: Path, r
 
     with source(tmp_path, recording, config) as arguments:
         run_async(ask, *arguments)
+
+
+@contextmanager
+def asked(recording: str) -> Iterator[tuple[Popen[bytes], bytes]]:
+    """Return a process that has answered a client, and the request."""
+    pytest.importorskip("mcp", reason="needs the package mcp: pip install --group mcp")
+    hello = {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}).encode() + b"\n"
+    command = [sys.executable, "-m", "spanscore", "mcp", recording]
+    with Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(request)
+        process.stdin.flush()
+        assert process.stdout.readline().startswith(b"{")
+        yield process, request
+
+
+@pytest.mark.processes
+def test_a_client_may_close_its_end(recording: str) -> None:
+    """The process ends without a traceback."""
+    with asked(recording) as (process, request):
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.close()
+        process.stdin.write(request)
+        _, told = process.communicate(timeout=DEADLINE_S)
+    assert (0, b"") == (process.returncode, told)
+
+
+@pytest.mark.processes
+def test_ctrl_c_does_not_wait_for_a_line_of_standard_input(recording: str) -> None:
+    """The process ends at once."""
+    with asked(recording) as (process, _):
+        process.send_signal(SIGINT)
+        assert -SIGINT == process.wait(DEADLINE_S)
 
 
 def test_without_the_extra_it_is_named(recording: str) -> None:

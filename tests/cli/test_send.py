@@ -7,7 +7,7 @@ import json
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -220,6 +220,17 @@ def test_fresh_ids_keep_unknown_fields(receiver: Capture, tmp_path: Path) -> Non
 
     assert 0 == main(["send", str(path), "--endpoint", receiver.endpoint, "--fresh-ids"])
     assert receiver.bodies()[0].endswith(unknown)
+
+
+@pytest.mark.parametrize("options", [(), ("--fresh-ids",)])
+def test_a_refused_span_costs_no_other(options: Sequence[str], receiver: Capture, tmp_path: Path) -> None:
+    """A receiver may refuse a whole request for it, so it is not sent."""
+    path = tmp_path / "recording.pb"
+    body = request_of(simple_span(1), simple_span(1, 2, name="?!?!")).SerializeToString()
+    path.write_bytes(body.replace(b"?!?!", b"\xff!?!"))
+
+    assert 1 == main(["send", str(path), "--endpoint", receiver.endpoint, *options])
+    assert ["work"] == [span.name for span in receiver.spans()]
 
 
 def test_a_recording_of_json_lines_with_arrays(receiver: Capture, tmp_path: Path) -> None:

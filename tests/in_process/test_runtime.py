@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -103,6 +104,33 @@ def test_every_drop_is_counted(blocking: Blocking) -> None:
     assert {"queue_full": 4000, "shut_down": 1} == dict(engine.tallies.dropped)
     assert not runtime.flush(DEADLINE_S)  # at once: nobody is there any more
     assert (11, 11) == (engine.counts().received, blocking.spans)
+
+
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, RecursionError])
+def test_an_interrupted_start_leaves_one_thread(
+    interruption: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread may run although its start was interrupted: the next span starts no other beside it."""
+    started: list[threading.Thread] = []
+
+    class Interrupted(threading.Thread):
+        def start(self) -> None:
+            super().start()
+            started.append(self)
+            if len(started) == 1:
+                raise interruption
+
+    monkeypatch.setattr(threading, "Thread", Interrupted)
+    runtime = runtime_with(Pipeline((), DialectReader(())))
+    with suppress(KeyboardInterrupt):
+        runtime.ended(root(1))
+    assert all(runtime.ended(root(number)) for number in range(2, 5))
+    assert runtime.flush(DEADLINE_S)
+    for thread in started:
+        if thread.ident != runtime.thread_id:
+            thread.join(DEADLINE_S)
+    assert 1 == sum(thread.is_alive() for thread in started)
+    assert runtime.close(DEADLINE_S)
 
 
 def test_a_close_while_the_first_span_comes_starts_nothing(blocking: Blocking, monkeypatch: pytest.MonkeyPatch) -> None:

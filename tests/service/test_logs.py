@@ -21,7 +21,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from commands import serve
 from deadline import DEADLINE_S
 from otlp.log_requests import logs, pairs, record
-from otlp_capture import capturing
+from otlp_capture import capturing, records_of
 from receivers.otlp_requests import request_of, simple_span, span_id, to_json, trace_id
 from service.test_kafka_partitions import Member
 from serving import ON_ANY_PORT, Running, eventually, serving
@@ -109,6 +109,28 @@ def test_records_that_are_wrong_in_json() -> None:
             with refused.value:
                 assert 400 == refused.value.code
                 assert told in json.loads(refused.value.read())["message"]
+
+
+def test_a_record_that_is_broken_in_protobuf_costs_no_other(tmp_path: Path) -> None:
+    """Of any service, over HTTP and gRPC, and in a file: it is refused, and the others are taken and sent on."""
+    body = FIRST + logs([record("user.login", body="?!?!")]).SerializeToString().replace(b"?!?!", b"\xff!?!")
+    path = tmp_path / "logs.pb"
+    path.write_bytes(b"".join(len(each).to_bytes(4, "big") + each for each in (SPANS, body)))
+    with capturing("http/protobuf") as behind:
+        next_hop = f"otlp: {{endpoint: '{behind.endpoint}', signals: [traces]}}, prometheus"
+        with serving(ON_ANY_PORT.replace("prometheus", next_hop)) as running:
+            told = ExportLogsServiceResponse.FromString(post(running, body, "/v1/logs")).partial_success
+            assert (1, True) == (told.rejected_log_records, told.error_message.startswith("1 of 3 log records refused"))
+            call(running, body, "logs")
+            assert {"duplicate": 1} == dict(running.service.engine.counts().dropped)
+            eventually(
+                lambda: [DETAILS, "http.request"] * 2 == [each.event_name for each in records_of(behind.bodies())]
+            )
+    recording = Recording([path], log_names=NAMES)
+    before, batch = recording.read()
+    assert ([], [trace_id(1)]) == (before.finished, batch.finished[:1])
+    assert [DETAILS] == [span.name for span in batch.spans]
+    assert ["1 log record refused"] == [str(each).partition(" (")[0].rpartition(": ")[2] for each in recording.problems]
 
 
 def test_records_that_are_not_read_are_counted() -> None:

@@ -14,7 +14,9 @@ import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from commands import serve
-from receivers.otlp_requests import request_of, simple_span, texts, to_json
+from otlp.log_requests import logs
+from otlp.log_requests import record as log_record
+from receivers.otlp_requests import request_of, simple_span, texts, to_json, trace_id
 from serving import DEADLINE_S, ON_ANY_PORT, Running, eventually, serving
 from spanscore import config
 from spanscore.config import parts as wiring
@@ -33,6 +35,7 @@ evaluators:
   no_search: {type: tool_policy, forbidden: [search]}
 traces: {decision_delay: 10ms}
 """
+DETAILS: Final = "gen_ai.client.inference.operation.details"
 REASON: Final = "a span of this run was refused"
 
 Send = Callable[[Running, bytes], bool]
@@ -201,7 +204,7 @@ def test_without_any_span_nothing_is_said() -> None:
 
 def test_a_log_record() -> None:
     """A record that was refused makes its run incomplete, whatever it may have told."""
-    record = {"traceId": f"{1:032x}", "eventName": "gen_ai.client.inference.operation.details", "flags": -1}
+    record = {"traceId": f"{1:032x}", "eventName": DETAILS, "flags": -1}
     other = {"traceId": f"{2:032x}", "eventName": "user.login", "flags": -1}
     logs = json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": [record, other]}]}]}).encode()
     with serving(ON_ANY_PORT + EVALUATORS) as running:
@@ -219,14 +222,14 @@ def _post_logs(url: str, body: bytes) -> None:
     urllib.request.urlopen(sent, timeout=DEADLINE_S).close()
 
 
-@pytest.mark.parametrize("kind", ["with others", "alone", "as JSON", "log record"])
+@pytest.mark.parametrize("kind", ["with others", "alone", "as JSON", "log record", "broken log record"])
 def test_before_a_kill(tmp_path: Path, kind: str) -> None:
     """After a restart it is known still: what was stored is refused again."""
     stores = f"storage: {{durability: crash, directory: {tmp_path / 'state'}}}"
     text = ON_ANY_PORT.replace("storage: {durability: none}", stores) + EVALUATORS
     path = tmp_path / "killed.yaml"
     path.write_text(text)
-    record = {"traceId": f"{1:032x}", "eventName": "gen_ai.client.inference.operation.details", "flags": -1}
+    record = {"traceId": f"{1:032x}", "eventName": DETAILS, "flags": -1}
     bodies = {
         "with others": (request(call("lookup"), broken()), "traces", "application/x-protobuf"),
         "alone": (request(broken()), "traces", "application/x-protobuf"),
@@ -235,6 +238,13 @@ def test_before_a_kill(tmp_path: Path, kind: str) -> None:
             json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]}).encode(),
             "logs",
             "application/json",
+        ),
+        "broken log record": (
+            logs([log_record(DETAILS, body="?!?!", trace_id=trace_id(1))])
+            .SerializeToString()
+            .replace(b"?!?!", b"\xff!?!"),
+            "logs",
+            "application/x-protobuf",
         ),
     }
     body, signal, content_type = bodies[kind]

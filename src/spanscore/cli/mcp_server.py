@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
+from signal import SIG_DFL, SIGINT, signal
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -16,6 +18,7 @@ from spanscore.cli._asked_files import FileRuns, are_results
 from spanscore.cli._http_client import base_url, http_answer
 from spanscore.cli._parser import add_header
 from spanscore.cli._run_tools import RunsFound, RunSource, RunTools, check_arguments
+from spanscore.cli._standard_streams import discard
 from spanscore.errors import InputError, SpanscoreError
 from spanscore.messages.printable import printable
 from spanscore.otlp.findings import MalformedRequest
@@ -160,8 +163,16 @@ def run(arguments: argparse.Namespace) -> int:
     reading = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     for tool in offered.values():
         server.add_tool(telling(tool), annotations=reading, structured_output=False)
-    server.run()
+    _answer(server.run)
     return OK
+
+
+def _answer(serve: Callable[[], None]) -> None:
+    signal(SIGINT, SIG_DFL)  # else Ctrl-C waits for the next line of standard input
+    try:
+        serve()
+    except* (BrokenPipeError, ConnectionResetError):  # the client has closed its end, and so has ended
+        discard(sys.stdout.fileno())
 
 
 def _source(arguments: argparse.Namespace) -> RunSource:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from hashlib import blake2b
 from pathlib import Path
-from typing import Final, TypeAlias, get_args
+from typing import Any, Final, TypeAlias, get_args
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -37,7 +37,10 @@ from spanscore.emitters.sending.client import (
 from spanscore.errors import InputError
 from spanscore.messages.plural import plural
 from spanscore.otlp.encoding import Logs
+from spanscore.otlp.findings import Caveat, Decoded
+from spanscore.otlp.forwardable import accepting_only
 from spanscore.otlp.json_writing import accepted_only_from_json
+from spanscore.otlp.slices import at_once
 from spanscore.recordings.files import Recording
 
 _Recorded: TypeAlias = tuple[Signal, bytes, int]
@@ -117,9 +120,18 @@ def _recorded(recording: Recording, id_key: bytes | None) -> Iterator[_Recorded]
         for decoded, source in zip(document.requests, document.sources, strict=True):
             signal: Signal = "logs" if isinstance(source, Logs) else "traces"
             if items := len(decoded.spans) + decoded.unread:
-                body = source.body if isinstance(source, Logs) else source
-                body = body if isinstance(body, bytes) else accepted_only_from_json(body, decoded.spans)
+                body = _sendable(source, decoded)
                 yield signal, body if id_key is None else _renewed(signal, body, id_key), items
+
+
+def _sendable(source: Any, decoded: Decoded) -> bytes:
+    """Return a request in protobuf, without what was refused: a receiver may refuse all for one broken span."""
+    if isinstance(source, Logs):
+        return source.body
+    if not isinstance(source, bytes):
+        return accepted_only_from_json(source, decoded.spans)
+    is_broken = decoded.refused or Caveat.INVALID_SCHEMA_URL in decoded.caveats
+    return at_once(accepting_only(source, decoded.spans)) if is_broken else source
 
 
 def _renewed(signal: Signal, body: bytes, key: bytes) -> bytes:

@@ -228,11 +228,13 @@ class Runtime:
         try:
             if self._closed:  # meanwhile
                 self._few = 0
-            elif self._thread is None:
+            elif not self.has_begun:
                 thread = threading.Thread(target=self._run, name="spanscore", daemon=True)
                 thread.start()
-                self._thread = thread
+                self._thread = self._thread or thread
                 self._exit_hook.end_child()
+        except RecursionError:  # of the agent, who is deep down: the thread may run, and else the next span starts it
+            pass
         except RuntimeError:  # no thread can be started, as at the interpreter's end: the host must not notice
             self._few = 0
             _LOGGER.warning("no thread could be started: spans are not scored")
@@ -256,7 +258,9 @@ class Runtime:
 
     def _run(self) -> None:
         stop_tracing()
-        self.thread_id = get_ident()
+        if self.thread_id is not None:  # a start that was interrupted had started one
+            return
+        self.thread_id, self._thread = get_ident(), threading.current_thread()
         running, rest_s = True, _SOON_S
         process = os.getpid()
         while running and os.getpid() == process:  # a green thread goes on in a forked child

@@ -60,6 +60,8 @@ class Caveat(enum.StrEnum):
     """A schema URL that is not UTF-8 was left out, as no receiver could parse the request with it."""
     NO_RUN = "no_run"
     """A log record that may describe calls was left out: it has neither a trace id nor a session."""
+    NOT_FORWARDED = "not_forwarded"
+    """A span in JSON is not sent on: protobuf cannot represent it, or a field that is not read is wrong."""
     PROFILING_FIELD = "profiling_field"
     """A field that belongs to the profiling signal was taken as absent."""
 

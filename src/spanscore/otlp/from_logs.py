@@ -49,11 +49,11 @@ _SPAN_ID_LENGTH: Final = 8
 _FIELDS_AT_ONCE: Final = 8_192
 _SEARCHED_AT_ONCE: Final = 2**18
 """Bytes: so many are searched for names in some 5 ms."""
-_NO_RECORD: Final = encoded_tag(1)
+BEGINS_NO_RECORD: Final = encoded_tag(1)
 """The id of a span's trace, or the name of a metric; of a log record the first field is a number."""
 _BROKEN: Final = b"\0"
 """No field begins with it."""
-_IDS: Final = (LogRecord.TRACE_ID_FIELD_NUMBER, LogRecord.SPAN_ID_FIELD_NUMBER)
+IDS: Final = (LogRecord.TRACE_ID_FIELD_NUMBER, LogRecord.SPAN_ID_FIELD_NUMBER)
 
 _AnyMessage = TypeVar("_AnyMessage", bound=Message)
 
@@ -187,7 +187,7 @@ class _LogDecoding:
 
     def _read_record(self, place: Place) -> Steps[None]:
         self.records += 1
-        self.others += self._body.startswith(_NO_RECORD, *place)
+        self.others += self._body.startswith(BEGINS_NO_RECORD, *place)
         if not (yield from self._mentions(place)):
             return
         yield
@@ -203,7 +203,7 @@ class _LogDecoding:
             yield from self._adding(record, content, self._resource, self._scope)
         except SpanRefused as refused:
             self.findings.refuse(refused.reason, f"the log record at byte {place[0]}: {refused}")
-            self.findings.lose(*(readable_field(self._body, place, number, FIELDS_LOOKED_AT) for number in _IDS))
+            self.findings.lose(*(readable_field(self._body, place, number, FIELDS_LOOKED_AT) for number in IDS))
 
     def _mentions(self, place: Place) -> Steps[bool]:
         """Return whether a part of the request has the name of an event that is read."""

@@ -130,14 +130,14 @@ def _salvaged(body: bytes, findings: Findings) -> Iterator[JudgedSpans | None]:
     for i, resource_spans in enumerate(request[RESOURCE_SPANS]):
         yield None
         inside = yield from _places(body, resource_spans)
-        message = yield from _parsing(Resource, _joined(body, inside[RESOURCE]))
+        message = yield from parsing(Resource, _joined(body, inside[RESOURCE]))
         _check_schema_urls(body, inside[SCHEMA_URL], findings)
         resource: Attributes | None = None
         for j, scope_spans in enumerate(inside[SCOPE_SPANS]):
             yield None
             where = f"resource_spans[{i}].scope_spans[{j}]"
             parts = yield from _places(body, scope_spans)
-            scope = yield from _parsing(InstrumentationScope, _joined(body, parts[SCOPE]))
+            scope = yield from parsing(InstrumentationScope, _joined(body, parts[SCOPE]))
             _check_schema_urls(body, parts[SCHEMA_URL], findings)
             spans = parts[SPANS]
             if isinstance(message, SpanRefused):
@@ -168,7 +168,7 @@ def _ids(body: bytes, place: Place) -> Iterator[bytes]:
 def _spans(body: bytes, places: Sequence[Place]) -> Iterator[SpanMessage | SpanRefused | None]:
     for place in places:
         yield None
-        message = yield from _parsing(SpanMessage, body[slice(*place)])
+        message = yield from parsing(SpanMessage, body[slice(*place)])
         if isinstance(message, SpanRefused):
             message.trace_id, message.span_id = _ids(body, place)
         yield message
@@ -195,7 +195,8 @@ def _check_schema_urls(body: bytes, places: Sequence[Place], findings: Findings)
             findings.caveats[Caveat.INVALID_SCHEMA_URL] += 1
 
 
-def _parsing(message_type: type[_AnyMessage], body: bytes) -> Steps[_AnyMessage | SpanRefused]:
+def parsing(message_type: type[_AnyMessage], body: bytes) -> Steps[_AnyMessage | SpanRefused]:
+    """Parse a message, and return it, or why it cannot be parsed."""
     try:
         if (yield from counting_fields(body, message_type)):
             return SpanRefused(Refusal.TOO_MANY_FIELDS, f"large, and has more than {MOST_FIELDS} fields")

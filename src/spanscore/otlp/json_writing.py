@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
@@ -38,6 +39,15 @@ class EncodedLogs(NamedTuple):
     """The records that are not in it."""
     lost: tuple[Span, ...]
     """Stand-ins for the refused records whose trace id can be read."""
+
+
+class EncodedSpans(NamedTuple):
+    """The accepted spans of a request."""
+
+    body: bytes
+    """An ExportTraceServiceRequest in protobuf."""
+    left_out: int
+    """The accepted spans that are not in it."""
 
 
 def logs_to_protobuf(document: Any) -> EncodedLogs:
@@ -98,18 +108,19 @@ def accepted_only_from_json(request: Any, spans: Sequence[Span]) -> bytes:
     fields that decoding does not read.
     """
     body = request.encode(errors="replace") if isinstance(request, str) else request
-    return at_once(accepting_only_from_json(body, spans) if isinstance(body, bytes) else _accepting(body, spans))
+    return at_once(accepting_only_from_json(body, spans) if isinstance(body, bytes) else _accepting(body, spans)).body
 
 
-def accepting_only_from_json(body: bytes, spans: Sequence[Span]) -> Steps[bytes]:
+def accepting_only_from_json(body: bytes, spans: Sequence[Span]) -> Steps[EncodedSpans]:
     """Convert a request that is not parsed like `accepted_only_from_json`, in steps of one span."""
     return (yield from _accepting((yield from _opening(body)), spans))
 
 
-def _accepting(request: Any, spans: Sequence[Span]) -> Steps[bytes]:
+def _accepting(request: Any, spans: Sequence[Span]) -> Steps[EncodedSpans]:
     parts = yield from taking_apart(request, TRACES)
     is_whole = len(spans) == sum(part.items for part in parts)
-    return (yield from _WritingAccepted(None if is_whole else AcceptedSpans(spans)).request(parts))
+    writing = _WritingAccepted(None if is_whole else AcceptedSpans(spans))
+    return EncodedSpans((yield from writing.request(parts)), writing.left_out)
 
 
 def _opening(body: bytes) -> Steps[Any]:
@@ -184,6 +195,8 @@ class _WritingAccepted(_Writing):
         super().__init__(SpanMessage)
         self._accepted: Final = accepted
         self._judged: Final = JsonMessages(self.findings)
+        self.left_out = 0
+        """The accepted spans that cannot be written."""
 
     def _around(
         self, part: ResourcePart | ScopePart, key: str, message_type: Any, _scopes: Sequence[ScopePart]
@@ -201,7 +214,8 @@ class _WritingAccepted(_Writing):
                 return None
             if not self._accepted.is_next(judged):
                 return None
-        try:
-            return (yield from super()._item(raw, where))
-        except MalformedRequest:
-            return None
+        content = None
+        with suppress(MalformedRequest):
+            content = yield from super()._item(raw, where)
+        self.left_out += content is None
+        return content

@@ -6,13 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-
 from spanscore.otlp.encoding import Logs
 from spanscore.otlp.findings import Decoded, MalformedRequest
 from spanscore.otlp.from_logs import decode_logs, log_trace_ids
 from spanscore.otlp.from_protobuf import decode_protobuf, trace_ids
-from spanscore.otlp.protobuf_check import checking
+from spanscore.otlp.readable_logs import readable_logs
 from spanscore.otlp.signals import apart
 from spanscore.otlp.slices import at_once
 from spanscore.recordings._recorded import (
@@ -48,7 +46,7 @@ def protobuf_documents(
             parts = []
         for part in parts:
             try:
-                found.append((_decoded(part, log_names), part))
+                found.append(_decoded(part, log_names))
             except Exception as error:  # noqa: BLE001 - as above
                 problems.append(broken(error))
         yield RecordedDocument(
@@ -56,14 +54,17 @@ def protobuf_documents(
         )
 
 
-def protobuf_mentions(content: Content, max_request_size: int) -> Iterator[tuple[int, bytes]]:
+def protobuf_mentions(
+    content: Content, max_request_size: int, log_names: Sequence[str] = ()
+) -> Iterator[tuple[int, bytes]]:
     """Yield the trace ids of the spans in a recording, each with the place of a byte in the request that has it."""
     for _, end, body in _requests(content, max_request_size):
         found: Iterable[bytes] = ()
         if isinstance(body, bytes):
             with suppress(Exception):  # reading the documents comes to it as well
                 spans, logs = apart(body)
-                found = (*trace_ids(spans), *log_trace_ids(logs))
+                readable, _, lost = at_once(readable_logs(logs, log_names))
+                found = (*trace_ids(spans), *log_trace_ids(readable), *(each.trace_id for each in lost))
         yield from ((end - 1, trace_id) for trace_id in found if len(trace_id) == _TRACE_ID_LENGTH)
 
 
@@ -76,11 +77,12 @@ def _parts(body: bytes) -> Iterator[bytes | Logs]:
         yield Logs(logs)
 
 
-def _decoded(part: bytes | Logs, log_names: Sequence[str]) -> Decoded:
+def _decoded(part: bytes | Logs, log_names: Sequence[str]) -> tuple[Decoded, bytes | Logs]:
+    """Return a decoded part, and its bytes; of logs without broken records."""
     if not isinstance(part, Logs):
-        return decode_protobuf(part, max_spans=None)
-    at_once(checking(part.body, ExportLogsServiceRequest))
-    return decode_logs(part.body, log_names, max_records=None)
+        return decode_protobuf(part, max_spans=None), part
+    body, refused, lost = at_once(readable_logs(part.body, log_names))
+    return decode_logs(body, log_names, max_records=None).refusing(refused, lost), Logs(body)
 
 
 def _requests(content: Content, max_request_size: int) -> Iterator[tuple[int, int, bytes | MalformedRequest]]:

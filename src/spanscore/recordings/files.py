@@ -10,6 +10,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -233,7 +234,8 @@ class Recording:
                     return start + place
                 last_mentions[trace_id] = start + place
         try:
-            mentions = json_mentions if is_json(source.path, self._max_request_size) else protobuf_mentions
+            in_protobuf = partial(protobuf_mentions, log_names=self._log_names)
+            mentions = json_mentions if is_json(source.path, self._max_request_size) else in_protobuf
         except MalformedRequest:
             return start  # reported when it comes to the documents
         with opened(source.path) as (file, content):

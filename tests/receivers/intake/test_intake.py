@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ from spanscore.emitters.otlp.forward_settings import ForwardSettings
 from spanscore.emitters.sending.backlog import QueueLimits
 from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
-from spanscore.otlp.findings import MalformedRequest
+from spanscore.otlp.findings import Caveat, MalformedRequest
 from spanscore.otlp.protobuf_check import checking
 from spanscore.otlp.slices import at_once
 from spanscore.receivers.intake import intake as module
@@ -79,6 +80,24 @@ def test_what_is_not_let_in_is_neither_decoded_nor_kept(monkeypatch: pytest.Monk
     with pytest.raises(NoRoom, match="too many requests at once"):
         asyncio.run(intake.decode(large, Encoding.PROTOBUF))
     assert [1, 3, len(large) // 256] == asked
+
+
+@pytest.mark.parametrize("fields", [{}, {"spanId": "no id"}])
+def test_a_sender_is_told_of_a_span_that_is_not_sent_on(fields: dict[str, str]) -> None:
+    """Protobuf cannot hold a span in JSON that was taken: beside good ones, and beside one that is refused."""
+    document = json.loads(to_json(request_of(simple_span(1), simple_span(2), simple_span(3))))
+    spans = document["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    spans[1]["traceState"] = 5
+    spans[2] |= fields
+    core = Core()
+    intake = Intake(lambda taken, sizes: core.accept(taken, sum(sizes)), spans_onward=core)
+
+    decoded = asyncio.run(intake.decode(json.dumps(document).encode(), Encoding.JSON))
+    answer = intake.accept(decoded)
+
+    assert {Caveat.NOT_FORWARDED: 1} == decoded.decoded.caveats
+    assert len(core.spans) - 1 == len(spans_of(core.sent_on))
+    assert (len(fields), "not_forwarded (1)" in answer.message) == (answer.rejected_spans, True)
 
 
 def test_a_replay_waits_for_room_for_all_roots() -> None:

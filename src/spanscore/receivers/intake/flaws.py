@@ -34,8 +34,8 @@ class Flaws:
 
 
 def _told(decoded: Decoded, items: str) -> str:
+    odd = [f"{caveat} ({count})" for caveat, count in decoded.caveats.items() if caveat is not Caveat.NO_RUN]
     if not decoded.refused:
-        odd = [f"{caveat} ({count})" for caveat, count in decoded.caveats.items() if caveat is not Caveat.NO_RUN]
         told = [f"all {items} accepted, but not as they were sent: {', '.join(odd)}"] if odd else []
         lost = decoded.caveats.get(Caveat.NO_RUN)
         return "; ".join([*told, f"{Caveat.NO_RUN}: {told_of_no_run(lost)}"] if lost else told)
@@ -45,7 +45,8 @@ def _told(decoded: Decoded, items: str) -> str:
     examples = [_shortened(refused.example, _EXAMPLE_CHARS) for refused in decoded.refused]
     reasons = "; ".join(f"{count} ({example})" for count, example in zip(counts, examples, strict=True))
     total = decoded.refused_spans + len(decoded.spans) + sum(decoded.unread_records.values())
-    return _shortened(f"{decoded.refused_spans} of {total} {items} refused: {reasons}", _MESSAGE_CHARS)
+    others = f"; of the others: {', '.join(odd)}" if odd else ""
+    return _shortened(f"{decoded.refused_spans} of {total} {items} refused: {reasons}", _MESSAGE_CHARS) + others
 
 
 def _shortened(text: str, length: int) -> str:

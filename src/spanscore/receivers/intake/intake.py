@@ -7,21 +7,21 @@ import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
 from spanscore.model import REFUSED, Span
 from spanscore.otlp.encoding import Encoding
-from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest, RefusedSpans
+from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest
 from spanscore.otlp.forwardable import accepting_only
 from spanscore.otlp.from_json import decoding_json
 from spanscore.otlp.from_logs import decoding_logs, with_refused
 from spanscore.otlp.from_protobuf import decoding_protobuf
-from spanscore.otlp.json_writing import accepting_only_from_json, writing_logs, writing_metrics
+from spanscore.otlp.json_writing import EncodedSpans, accepting_only_from_json, writing_logs, writing_metrics
 from spanscore.otlp.protobuf_check import checking
+from spanscore.otlp.readable_logs import readable_logs
 from spanscore.otlp.slices import Steps, in_slices
 from spanscore.receivers.intake.admission import SmallestFirst
 from spanscore.receivers.intake.consumers import Onward, OtherSignal, RequestStore, Take
@@ -162,19 +162,17 @@ class Intake:
         if decoded.spans and self._spans_onward is not None:
             if not self._spans_onward.has_room(len(body), decoded.spans):  # before the work of encoding it
                 raise NoRoom
-            onward = yield from _forwarding(body, encoding, decoded)
+            onward, left_out = yield from _forwarding(body, encoding, decoded)
+            if left_out:
+                decoded = replace(decoded, caveats={**decoded.caveats, Caveat.NOT_FORWARDED: left_out})
         return DecodedRequest(None, body, encoding, decoded, onward)
 
     def _logs(self, body: bytes, encoding: Encoding) -> Steps[DecodedRequest]:
         """Decode records of an agent's work like spans; all records are sent on."""
-        refused: Sequence[RefusedSpans] = ()
-        lost: Sequence[Span] = ()
-        if encoding is Encoding.JSON:
-            body, refused, lost = yield from writing_logs(body)
-        else:
-            yield from checking(body, ExportLogsServiceRequest)
-        decoded = (yield from self._decoding(body, Encoding.LOGS)).refusing(refused, lost)
         names = self._wanted.log_names
+        reading = writing_logs(body) if encoding is Encoding.JSON else readable_logs(body, names)
+        body, refused, lost = yield from reading
+        decoded = (yield from self._decoding(body, Encoding.LOGS)).refusing(refused, lost)
         kept = with_refused(body, lost, names[0]) if lost and names else body
         return DecodedRequest("logs", kept, Encoding.LOGS, decoded, body)
 
@@ -242,13 +240,15 @@ class Intake:
         spans = [span for span, _ in wanted]
         accepted = [span for span in spans if span.kind != REFUSED]
         if accepted and self._spans_onward is not None and encoding is not Encoding.LOGS:
-            accepting = accepting_only_from_json if encoding is Encoding.JSON else accepting_only
             # Spans that are held for open traces are sent only after the replay. So if no request waits to be sent, no
             # room comes by waiting here.
             onward = self._spans_onward
             while onward.is_waiting() and not onward.has_room(len(body), accepted):  # noqa: ASYNC110 - no event
                 await asyncio.sleep(_NO_ROOM_S)
-            onward.take(await in_slices(accepting(body, accepted)))
+            if encoding is Encoding.JSON:
+                onward.take((await in_slices(accepting_only_from_json(body, accepted))).body)
+            else:
+                onward.take(await in_slices(accepting_only(body, accepted)))
         return spans, [size for _, size in wanted], sum(sizes)
 
     def _decoding(self, body: bytes, encoding: Encoding) -> Steps[Decoded]:
@@ -262,8 +262,8 @@ class Intake:
         return decoded
 
 
-def _forwarding(body: bytes, encoding: Encoding, decoded: Decoded) -> Steps[bytes]:
+def _forwarding(body: bytes, encoding: Encoding, decoded: Decoded) -> Steps[EncodedSpans]:
     if encoding is Encoding.JSON:
         return (yield from accepting_only_from_json(body, decoded.spans))
     is_broken = decoded.refused or Caveat.INVALID_SCHEMA_URL in decoded.caveats
-    return (yield from accepting_only(body, decoded.spans)) if is_broken else body
+    return EncodedSpans((yield from accepting_only(body, decoded.spans)) if is_broken else body, 0)

@@ -1,0 +1,132 @@
+"""Requests with logs in protobuf, without the records that nobody can parse: one of them costs no other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
+
+from spanscore.otlp.field_numbers import RESOURCE_SPANS, SCOPE_SPANS, SPANS
+from spanscore.otlp.findings import Findings, MalformedRequest, SpanRefused
+from spanscore.otlp.from_logs import BEGINS_NO_RECORD, IDS
+from spanscore.otlp.from_protobuf import parsing
+from spanscore.otlp.json_writing import EncodedLogs
+from spanscore.otlp.protobuf_check import checking
+from spanscore.otlp.slices import Steps
+from spanscore.otlp.wire import FIELDS_LOOKED_AT, Place, WireError, contents, fields, length_delimited, readable_field
+
+_MOST_FIELDS: Final = 500_000
+"""Fields around the values of records that are taken apart, as many as objects in JSON."""
+_FIELDS_AT_ONCE: Final = 8_192
+_SEARCHED_AT_ONCE: Final = 2**18
+_LEVELS: Final[tuple[tuple[Any, int, str], ...]] = (
+    (ExportLogsServiceRequest, RESOURCE_SPANS, "resource_logs"),
+    (ResourceLogs, SCOPE_SPANS, "scope_logs"),
+    (ScopeLogs, SPANS, "log_records"),
+)
+"""The types of the messages around records, and where each has the next one."""
+
+
+def readable_logs(body: bytes, names: Sequence[str]) -> Steps[EncodedLogs]:
+    """Return a request as it is, or without its broken records, resources and scopes, in steps.
+
+    A broken record without any of these names, of events that are read, is not lost to its run.
+
+    Raises:
+        MalformedRequest: it is no such request, or has too many parts.
+    """
+    try:
+        yield from checking(body, ExportLogsServiceRequest)
+    except MalformedRequest as error:
+        if error.__cause__ is None:  # too many parts
+            raise
+        salvaging = _Salvaging(body, names)
+        try:
+            written = yield from salvaging.part((0, len(body)), 0, "")
+        except (SpanRefused, WireError):
+            raise error from None
+        if salvaging.others == salvaging.records:
+            raise
+        return EncodedLogs(written, tuple(salvaging.findings.refused.values()), tuple(salvaging.findings.lost))
+    return EncodedLogs(body, (), ())
+
+
+class _Salvaging:
+    """Writes the parts of one request that can be parsed, and notes the others."""
+
+    def __init__(self, body: bytes, names: Sequence[str]) -> None:
+        self.findings: Final = Findings(is_bounded=False)
+        self.records = 0
+        self.others = 0
+        """The records that begin like spans or metrics."""
+        self._body: Final = body
+        self._names: Final = [name.encode() for name in names]
+        self._left = _MOST_FIELDS
+
+    def part(self, place: Place, level: int, where: str) -> Steps[bytes]:
+        """Write a message around records; nothing if no record is left.
+
+        Raises:
+            SpanRefused: what the message has beside them is broken.
+            WireError: the message is broken.
+        """
+        message_type, inner, name = _LEVELS[level]
+        written = bytearray()
+        inside: list[Place] = []
+        for start, number, first, end in fields(self._body, place):
+            self._left -= 1
+            if self._left < 0:
+                raise MalformedRequest(f"the request is broken, and has more than {_MOST_FIELDS} parts")
+            if not self._left % _FIELDS_AT_ONCE:
+                yield
+            if number == inner:
+                inside.append((first, end))
+            else:
+                written += self._body[start:end]
+        yield
+        around = yield from parsing(message_type, bytes(written))
+        if isinstance(around, SpanRefused):
+            raise around
+        begun = len(written)
+        for index, each in enumerate(inside):
+            content = yield from self._inside(each, level + 1, f"{where}{name}[{index}]")
+            written += length_delimited(inner, content) if content else b""
+        return bytes(written) if len(written) > begun else b""
+
+    def _inside(self, place: Place, level: int, where: str) -> Steps[bytes]:
+        try:
+            if level < len(_LEVELS):
+                return (yield from self.part(place, level, f"{where}."))
+            self.records += 1
+            self.others += self._body.startswith(BEGINS_NO_RECORD, *place)
+            yield
+            content = self._body[slice(*place)]
+            record = yield from parsing(LogRecord, content)
+            if isinstance(record, SpanRefused):
+                raise record
+        except SpanRefused as refused:
+            yield from self._refuse(refused, place, level, where)
+            return b""
+        return content
+
+    def _refuse(self, refused: SpanRefused, place: Place, level: int, where: str) -> Steps[None]:
+        """Note the records in a part that cannot be parsed, or the record itself."""
+        places = [place]
+        for _, inner, _ in _LEVELS[level:]:
+            places = [each for outer in places for each in contents(self._body, outer, inner)]
+        self.findings.refuse(refused.reason, f"{where}: {refused}", len(places))
+        for each in places:
+            if (yield from self._may_be_read(each)):
+                self.findings.lose(*(readable_field(self._body, each, number, FIELDS_LOOKED_AT) for number in IDS))
+        if level < len(_LEVELS):
+            self.records += len(places)
+
+    def _may_be_read(self, place: Place) -> Steps[bool]:
+        for start in range(*place, _SEARCHED_AT_ONCE):
+            yield
+            end = min(place[1], start + _SEARCHED_AT_ONCE)
+            if any(self._body.find(name, start, min(place[1], end + len(name) - 1)) >= 0 for name in self._names):
+                return True
+        return False

@@ -1,0 +1,117 @@
+"""Requests with logs in protobuf of which a part cannot be parsed: the rest is taken, and sent on."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import KeyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+
+from otlp.log_requests import record
+from receivers.otlp_requests import field, refusal, request_of, simple_span, trace_id
+from spanscore.otlp.findings import MalformedRequest, Refusal
+from spanscore.otlp.json_writing import EncodedLogs
+from spanscore.otlp.readable_logs import readable_logs
+from spanscore.otlp.slices import at_once
+
+NAMES = ("codex.",)
+TEXT = "?!?!"
+NOT_UTF8 = b"\xff!?!"
+
+
+def scope(*records: LogRecord, schema_url: str = "") -> ScopeLogs:
+    """Return records in one scope."""
+    return ScopeLogs(log_records=records, schema_url=schema_url)
+
+
+def request(*resources: ResourceLogs) -> bytes:
+    """Return a request in which each of those texts is replaced by bytes that are none."""
+    return ExportLogsServiceRequest(resource_logs=resources).SerializeToString().replace(TEXT.encode(), NOT_UTF8)
+
+
+def called(number: int, name: str = "codex.tool_result", text: str = "") -> LogRecord:
+    """Return a record of the trace of that number."""
+    return record(name, trace_id=trace_id(number), severity_text=text)
+
+
+def readable(body: bytes) -> EncodedLogs:
+    """Return what can be read of a request."""
+    return at_once(readable_logs(body, NAMES))
+
+
+def test_a_broken_part_costs_what_is_in_it() -> None:
+    """A record, a scope and a resource; only records that may be read are lost to their runs."""
+    broken = Resource(attributes=[KeyValue(key=TEXT)])
+    body = request(
+        ResourceLogs(scope_logs=[scope(called(1), called(2, text=TEXT), called(3, "user.login", TEXT))]),
+        ResourceLogs(scope_logs=[scope(called(4), schema_url=TEXT), scope(called(5))], schema_url="a schema"),
+        ResourceLogs(scope_logs=[scope(called(6), called(7)), scope(called(8))], resource=broken),
+    )
+    left = request(
+        ResourceLogs(scope_logs=[scope(called(1))]), ResourceLogs(scope_logs=[scope(called(5))], schema_url="a schema")
+    )
+
+    found = readable(body)
+
+    assert ExportLogsServiceRequest.FromString(left) == ExportLogsServiceRequest.FromString(found.body)
+    ((reason, count, example),) = found.refused
+    assert (refusal(Refusal.INVALID_UTF8), 6) == (reason, count)
+    assert example.startswith("resource_logs[0].scope_logs[0].log_records[1]: ")
+    assert [2, 4, 6, 7, 8] == [each.trace_id[-1] for each in found.lost]
+
+
+def test_a_value_that_is_nested_too_deeply_costs_its_record() -> None:
+    """Nobody who parses the request would read the others."""
+    value = b""
+    for _ in range(100):
+        value = field(5, field(1, value))
+    deep = called(2).SerializeToString() + field(5, value)
+    records = field(2, called(1).SerializeToString()) + field(2, deep)
+
+    found = readable(field(1, field(2, records)))
+
+    assert request(ResourceLogs(scope_logs=[scope(called(1))])) == found.body
+    assert [1] == [each.spans for each in found.refused]
+
+
+@given(st.data())
+def test_what_is_left_of_any_bytes_can_be_parsed(data: st.DataObject) -> None:
+    """Each record is left, or counted as refused; a request that can be parsed stays as it is."""
+    body = bytearray(request(ResourceLogs(scope_logs=[scope(called(1), called(2)), scope(called(3))])))
+    place = data.draw(st.integers(0, len(body) - 1))
+    body[place] = data.draw(st.integers(0, 255))
+    try:
+        found = readable(bytes(body))
+    except MalformedRequest:
+        return
+    left = ExportLogsServiceRequest.FromString(found.body)
+    if not found.refused:
+        assert bytes(body) == found.body
+    elif body.count(b"codex.tool_result") == len(NAMES) * 3:
+        records = sum(len(inner.log_records) for outer in left.resource_logs for inner in outer.scope_logs)
+        assert records + sum(each.spans for each in found.refused) <= 3
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\x0a\x05no",
+        request_of(simple_span(1)).SerializeToString(),
+        field(1, field(2, field(2, field(3, b"\xff")) + b"\0")),
+        field(15, b"\xff") + b"\x0a",
+    ],
+)
+def test_what_is_no_request_is_malformed(body: bytes) -> None:
+    """Bytes whose parts cannot be told apart, and spans."""
+    with pytest.raises(MalformedRequest, match=r"^not an ExportLogsServiceRequest in protobuf$"):
+        readable(body)
+
+
+def test_the_parts_of_a_broken_request_are_limited() -> None:
+    """They are taken apart in Python, in steps."""
+    records = field(2, field(3, NOT_UTF8)) + field(2, b"") * 500_000
+    with pytest.raises(MalformedRequest, match=r"^the request is broken, and has more than 500000 parts$"):
+        readable(field(1, field(2, records)))
