@@ -35,6 +35,29 @@ def test_functions_of_the_openai_agents_sdk() -> None:
     assert (trajectory.agent, trajectory.conversation_id) == ("planner", "g-1")
 
 
+def request(number: int, name: str, method: str = "tools/call", parent: int = 0, **answer: Any) -> Span:
+    """A request to a server of MCP's SDK before version 2; Logfire writes empty fields as null."""
+    params = {"task": None, "name": "book", "arguments": {"nights": 2}}
+    parts = [{"type": "text", "text": '{"id": "BK-1"}', "annotations": None, "meta": None}]
+    held = {
+        "request": json.dumps({"method": method, "params": params}),
+        "response": json.dumps({"meta": None, "content": parts, "structuredContent": {"result": "BK"}, **answer}),
+    }
+    return span(number, name, {"logfire.span_type": "span", **held}, parent=parent, scope="logfire.mcp")
+
+
+@pytest.mark.parametrize(("failed", "error"), [(False, None), (True, "{'id': 'BK-1'}")])
+def test_client_and_server_of_mcp(error: str | None, *, failed: bool) -> None:
+    """Both have the whole messages; together they are one call."""
+    made = calls(
+        request(1, "MCP request: initialize", "initialize"),
+        request(2, "MCP request: tools/call book", isError=failed),
+        request(3, "MCP server handle request: tools/call", parent=2, isError=failed),
+    )
+
+    assert made == [call(2, "book", {"nights": 2}, result={"id": "BK-1"}, error=error)]
+
+
 CHAT = {"tool_calls": [{"id": "c1", "type": "function", "function": {"name": "book", "arguments": '{"nights": 2}'}}]}
 RESPONSE = {
     "output": [{"type": "function_call", "call_id": "c1", "id": "fc_1", "name": "book", "arguments": '{"nights": 2}'}]

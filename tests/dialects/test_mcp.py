@@ -23,6 +23,27 @@ def test_the_sdk_s_own_client_and_server() -> None:
     ) == [call(1, "book", error="tool_error")]
 
 
+@pytest.mark.parametrize(
+    ("name", "scope", "expected"),
+    [
+        ("travel_book", "mcp-python-sdk", ["travel_book"]),
+        ("rebook", "mcp-python-sdk", ["rebook", "book"]),
+        ("travel_book", "shop", ["travel_book", "book"]),
+    ],
+)
+def test_an_agent_may_know_a_tool_by_a_prefix(name: str, scope: str, expected: list[str]) -> None:
+    """The request to the server below the agent's call is the same call if another instrumentation writes it."""
+    held = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name, "gen_ai.tool.call.id": "c1"}
+    client = {"mcp.method.name": "tools/call", "gen_ai.tool.name": "book"}
+
+    made = calls(
+        span(1, f"execute_tool {name}", held, scope="shop"),
+        span(2, "MCP send tools/call book", client, parent=1, scope=scope),
+    )
+
+    assert expected == [each.name for each in made]
+
+
 def test_other_methods_are_no_calls() -> None:
     """Nor is the listing of tools."""
     assert calls(span(1, "tools/list", {"mcp.method.name": "tools/list"})) == []

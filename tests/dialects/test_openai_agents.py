@@ -111,7 +111,10 @@ def test_an_answer_that_quotes_a_call_asks_for_none() -> None:
     )
 
 
-@pytest.mark.parametrize("scope", [OPENINFERENCE, OPENTELEMETRY, "opentelemetry.instrumentation.genai.openai_agents"])
+@pytest.mark.parametrize(
+    "scope",
+    [OPENINFERENCE, OPENTELEMETRY, "opentelemetry.instrumentation.genai.openai_agents", "weave.openai_agents"],
+)
 def test_a_call_without_a_result_waits_if_no_model_is_asked_after_it(scope: str) -> None:
     """So it does without content: then a result is missing in any case."""
     kind = {"openinference.span.kind": "TOOL"} if scope == OPENINFERENCE else {"gen_ai.operation.name": "execute_tool"}

@@ -118,6 +118,21 @@ def test_structured_output_is_no_call(name: str, parameters: str | None) -> None
     assert [((), None), ((), None)] == [(each.calls, each.unread) for each in (once, again)]
 
 
+@pytest.mark.parametrize("name", ["running output function", "execute_tool shout"])
+@pytest.mark.parametrize("of_a_tool", [{}, {"gen_ai.tool.call.id": "c2"}])
+def test_an_output_function_is_no_call(name: str, of_a_tool: dict[str, str]) -> None:
+    """Its span is marked as a tool: of an output tool, which has an id, and of the model's text."""
+    held = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "shout", **of_a_tool}
+    shout = span(3, name, {**held, "logfire.msg": "running output function: shout"}, parent=1, scope=SCOPE)
+    booked = {**held, "gen_ai.tool.name": "book", "logfire.msg": "running tool: book"}
+    book = span(2, "execute_tool book", booked, parent=1, scope=SCOPE)
+
+    (run,) = read(RUN, book, shout)
+    (alone,) = read(RUN, shout)
+
+    assert (run.names, alone.names, alone.unread) == (("book",), (), None)
+
+
 def test_a_tool_beside_structured_output_is_a_call() -> None:
     """Whatever its name, where the model's span lists the output tools."""
     assert ["book"] == [made.name for made in calls(RUN, answer(2, "book", "answer", parameters=OUTPUT))]

@@ -60,6 +60,17 @@ def test_a_tool_that_waits_has_an_empty_result() -> None:
     assert (whole.names, whole.completeness.paused) == (("book",), ())
 
 
+def test_a_refused_tool_was_not_made() -> None:
+    """The next request of the same trace sends the refusal to the model."""
+    wanted = {"id": "c1", "type": "function", "function": {"name": "book", "arguments": '{"n": 1}'}}
+    refusal = {"role": "tool", "content": "Tool execution was not approved.", "tool_call_id": "c1"}
+    sent = json.dumps([{"role": "assistant", "content": "", "tool_calls": [wanted]}, refusal])
+
+    (run,) = read(*BEFORE, tool(4, ""), node(5, "openai", "chat", input=sent))
+
+    assert (run.calls, [each.name for each in run.withheld], run.completeness.paused) == ((), ["book"], ())
+
+
 @pytest.mark.parametrize(
     "held",
     [

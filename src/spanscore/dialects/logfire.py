@@ -10,35 +10,41 @@ from spanscore.dialects import _content as content
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _sent_messages as sent_messages
+from spanscore.dialects import mcp
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import NOT_RECORDED, Span
+from spanscore.model import JSON, NOT_RECORDED, Span
 
 _SPAN_TYPE: Final = "logfire.span_type"
 _SCOPE: Final = "logfire.openai_agents"
+_MCP: Final = "logfire.mcp"
 _RAW_INPUT: Final = "raw_input"
 _SENT: Final = ("events", "request_data", "input")
 _MODEL_SPANS: Final = ("Responses API", "Chat completion")
 
 
 class Logfire(FrameworkDialect):
-    """Spans of Logfire's `instrument_openai_agents`, and its pending spans (recorded with 5.2.0 and 6.0.0b8).
+    """Spans of Logfire's `instrument_openai_agents` and `instrument_mcp`, also pending ones (recorded with 5.4.0 and 6.0.0b8).
 
     The names of spans are templates: every call has the name `Function: {name}`. The tool's name is in `name`, the
     arguments are in `input` and the result is in `output`. A span with the `logfire.span_type` `pending_span`
     announces a span that still runs; it is no call. A tool that waits for approval has a span without a result; one
-    that was refused has none.
+    that was refused has none. Of MCP's SDK before version 2, client and server each have a span of a call, with the
+    whole messages in `request` and `response`.
     """
 
-    markers = Markers(attributes=frozenset({_SPAN_TYPE}), scopes=frozenset({_SCOPE}))
+    markers = Markers(attributes=frozenset({_SPAN_TYPE}), scopes=frozenset({_SCOPE, _MCP}))
     reads = content.READS.union(
-        {_SPAN_TYPE, "agent_name", "name", "group_id", "input", "output", "response", "response_data", "events"}
-    ).union({_RAW_INPUT})
+        {_SPAN_TYPE, "agent_name", "name", "group_id", "input", "output", "request", "response", "response_data"},
+        {"events", _RAW_INPUT},
+    )
     reads_for_model_calls = model_calls.READS | {*_SENT}
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
         if attributes.get(_SPAN_TYPE) == "pending_span":
             return Reading(not_a_call=True, is_agent=False)
+        if span.scope == _MCP:
+            return _tool_of_server(span)
         if span.scope != _SCOPE:
             return None
         name = content.text(attributes.get("name"))
@@ -84,3 +90,39 @@ def _call(span: Span, name: str | None) -> CallReading:
     call = content.call(span, name, span.attributes.get("input"), span.attributes.get("output"))
     may_wait = call.result is None and call.error is None
     return replace(call, state="uncertain", result=NOT_RECORDED) if may_wait else call
+
+
+def _tool_of_server(span: Span) -> Reading | None:
+    """Return the reading of a request to an MCP server, None if it calls no tool."""
+    request = content.decoded(span.attributes.get("request"))
+    if content.field(request, "method") != "tools/call":
+        return None
+    params = content.field(request, "params")
+    response = content.decoded(span.attributes.get("response"))
+    response = response if response is NOT_RECORDED else _without_nulls(response)
+    result = mcp.returned(response)
+    failed = content.field(response, "isError") is True
+    given = content.field(params, "arguments")
+    return Reading(
+        call=CallReading(
+            name=content.text(content.field(params, "name")),
+            arguments=given if isinstance(given, dict) else NOT_RECORDED,
+            result=result,
+            error=content.error(span) or (content.short(str(result)) or "error" if failed else None),
+            error_type=content.error_type(span),
+        )
+    )
+
+
+def _without_nulls(answer: JSON) -> JSON:
+    """Return an MCP server's answer without the fields that it and its parts leave empty: Logfire writes them."""
+    if not isinstance(answer, dict):
+        return answer
+    parts = answer.get("content")
+    if isinstance(parts, list):
+        parts = [_told(part) if isinstance(part, dict) else part for part in parts]
+    return _told({**answer, "content": parts})
+
+
+def _told(node: dict[str, JSON]) -> dict[str, JSON]:
+    return {key: value for key, value in node.items() if value is not None}

@@ -66,7 +66,7 @@ def _call(span: Span) -> CallReading:
     if code is not None or message is not None:
         error_type = error_type or (None if code is None else str(code))
         error = content.named(error_type, message or "") or error
-    result = _returned(call.result)
+    result = returned(call.result)
     if error is None and content.field(call.result, "isError") is True:
         error = content.short(str(result)) or "error"
     others = _other_names(span, name) if name else ()
@@ -82,7 +82,7 @@ def _other_names(span: Span, name: str) -> tuple[str, ...]:
     return tuple(other for other in (behind, before) if other and other != name)
 
 
-def _returned(result: Recorded) -> Recorded:
+def returned(result: Recorded) -> Recorded:
     """Return what the tool returned, of the protocol's whole answer: its one text, or its structured content."""
     if not isinstance(result, dict) or not isinstance(result.get("content"), list) or result.keys() - _RESULT_KEYS:
         return result

@@ -1,4 +1,4 @@
-"""The OpenAI Agents SDK under OpenInference, OpenLLMetry and OpenTelemetry's own instrumentation."""
+"""The OpenAI Agents SDK under OpenInference, OpenLLMetry, Weave and OpenTelemetry's own instrumentation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ from spanscore.model import JSON, NOT_RECORDED, Attributes, Recorded, Span, Stat
 
 _PYTHON: Final = "openinference.instrumentation.openai_agents"
 _JAVASCRIPT: Final = "@arizeai/openinference-instrumentation-openai-agents"
-_OTHERS: Final = ("opentelemetry.instrumentation.openai_agents", "opentelemetry.instrumentation.genai.openai_agents")
+_OTHERS: Final = (
+    "opentelemetry.instrumentation.openai_agents",
+    "opentelemetry.instrumentation.genai.openai_agents",
+    "weave.openai_agents",
+)
 _HANDOFF: Final = "handoff to "
 _REDACTED: Final = "__REDACTED__"
 _REFUSED: Final = ' was manually rejected by user."}'
@@ -26,7 +30,7 @@ _PRINTED: Final = ("{'", "ResponseFunctionToolCall(")
 
 
 class OpenaiAgents(FrameworkDialect):
-    """The OpenAI Agents SDK, Python and JavaScript, under OpenInference, OpenLLMetry and OpenTelemetry.
+    """The OpenAI Agents SDK, Python and JavaScript, under OpenInference, OpenLLMetry, Weave and OpenTelemetry.
 
     OpenInference writes a hand-off as a tool span, and the trace itself as an agent without a name. A tool that waits
     for approval has a span without a result in Python, and none in JavaScript, where the trace then has no result; one

@@ -31,6 +31,9 @@ _BEGINNING: Final = ('{"calls":[', '{"calls": [')
 """The beginning of a result that holds such calls."""
 _SENT: Final = tuple(f"gen_ai.{role}.message" for role in ("user", "assistant", "tool"))
 _PARAMETERS: Final = "model_request_parameters"
+_MESSAGE: Final = "logfire.msg"
+_OUTPUT_FUNCTION: Final = "running output function"
+"""The beginning of the message of a span that runs a function on the output, which is marked as a tool."""
 _KINDS: Final = ("unapproved", "external")
 """The kinds of tools that a run does not execute by itself."""
 
@@ -42,7 +45,7 @@ class PydanticAi(FrameworkDialect):
     messages then stand in one attribute as a list of events. Later versions follow the GenAI semantic conventions. A
     run that ends with calls for somebody else to approve or to make has them as its result; also without content, the
     model's span says of which tools these are. A request for an output tool, such as `final_result`, is the run's
-    structured output and no call.
+    structured output and no call; nor is the span of an output function, which is marked as one.
     """
 
     markers = Markers(scopes=frozenset({"pydantic-ai"}), span_names=(_RUNNING_TOOL,))
@@ -50,6 +53,7 @@ class PydanticAi(FrameworkDialect):
         _EVENTS,
         _FINAL,
         _PARAMETERS,
+        _MESSAGE,
         control_flow.DEFERRAL,
         "agent_name",
         "tool_arguments",
@@ -60,6 +64,8 @@ class PydanticAi(FrameworkDialect):
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
+        if (content.text(attributes.get(_MESSAGE)) or "").startswith(_OUTPUT_FUNCTION):
+            return Reading(not_a_call=True)
         agent = content.text(attributes.get("agent_name"))
         is_call = span.name == _RUNNING_TOOL and gen_ai.TOOL_NAME in attributes
         return Reading(

@@ -8,6 +8,7 @@ from typing import Final
 from spanscore.contracts import CallReading, Markers, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
+from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai, openinference, openllmetry
 from spanscore.dialects._framework import FrameworkDialect
 from spanscore.model import AttributeValue, Span
@@ -44,7 +45,8 @@ class Respan(FrameworkDialect):
 
     def read_model(self, span: Span) -> ModelReading | None:
         asked = content.reparsed(content.decoded(span.attributes.get(_ASKED)))
-        return ModelReading(requests=messages.requests([{"role": "assistant", "tool_calls": asked}]))
+        reading = sent_messages.reading(sent=span.attributes.get(openllmetry.ENTITY_INPUT))
+        return replace(reading, requests=messages.requests([{"role": "assistant", "tool_calls": asked}]))
 
 
 def _call(span: Span) -> CallReading | None:

@@ -120,7 +120,9 @@ def _owners(tree: SpanTree, above: list[int]) -> dict[int, int]:
             continue
         call_id = reading.call_id
         twin = by_call_id.get(call_id, NONE) if call_id else NONE
-        if above[index] != NONE and _is_same_call(tree, above[index], index):
+        if above[index] != NONE and (
+            _is_same_call(tree, above[index], index) or _is_of_server(tree, above[index], index)
+        ):
             owner[index] = above[index]
         elif twin != NONE and _overlap(tree, twin, index) and _is_same_call(tree, twin, index):
             owner[index] = twin
@@ -218,7 +220,27 @@ def _is_same_call(tree: SpanTree, outer: int, inner: int) -> bool:
     if one.call_id and other.call_id:
         return one.call_id == other.call_id and _is_same_tool(one, other)
     # A tool that calls itself is two calls: the arguments differ.
-    return _is_same_tool(one, other) and (
+    return _is_same_tool(one, other) and _may_have_same_arguments(tree, outer, inner)
+
+
+def _is_of_server(tree: SpanTree, outer: int, inner: int) -> bool:
+    """Return whether a call is the request to a server whose tools an agent knows by a prefix: `travel_book`, `book`.
+
+    Only the call of the agent has an id.
+    """
+    one, other = tree.calls[outer], tree.calls[inner]
+    if not one.name or not other.name or not one.call_id or other.call_id:
+        return False
+    return (
+        one.name.endswith((f"_{other.name}", f"-{other.name}"))
+        and tree.spans[outer].scope != tree.spans[inner].scope
+        and _may_have_same_arguments(tree, outer, inner)
+    )
+
+
+def _may_have_same_arguments(tree: SpanTree, outer: int, inner: int) -> bool:
+    one, other = tree.calls[outer], tree.calls.get(inner) or tree.parts[inner]
+    return (
         one.arguments is NOT_RECORDED
         or other.arguments is NOT_RECORDED
         or tree.arguments_key(outer) == tree.arguments_key(inner)

@@ -81,7 +81,8 @@ class Withheld:
             yield index, self.calls[index].name or "", state
         for each in self._asked.values():
             yield each.pause, each.request.name, each.state
-        for index, request, state in self._requested.told_by_answers({*self._executed_ids, *self._asked}):
+        known = {*self._executed_ids, *self._asked, *(call.call_id for call in self.calls.values())}
+        for index, request, state in self._requested.told_by_answers(known):
             yield index, request.name, state
 
     def state_of(self, request: CallRequest) -> CallState | None:
