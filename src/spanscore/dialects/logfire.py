@@ -23,7 +23,7 @@ _MODEL_SPANS: Final = ("Responses API", "Chat completion")
 
 
 class Logfire(FrameworkDialect):
-    """Spans of Logfire's `instrument_openai_agents` and `instrument_mcp`, also pending ones (recorded with 5.4.0 and 6.0.0b8).
+    """Spans of Logfire's `instrument_openai_agents` and `instrument_mcp`, also pending ones (recorded with 6.0.0b8).
 
     The names of spans are templates: every call has the name `Function: {name}`. The tool's name is in `name`, the
     arguments are in `input` and the result is in `output`. A span with the `logfire.span_type` `pending_span`
