@@ -13,13 +13,15 @@ from spanscore.otlp.findings import Findings, MalformedRequest, SpanRefused
 from spanscore.otlp.from_logs import BEGINS_NO_RECORD, IDS
 from spanscore.otlp.from_protobuf import parsing
 from spanscore.otlp.json_writing import EncodedLogs
+from spanscore.otlp.limits import SPANS_PER_REQUEST
 from spanscore.otlp.protobuf_check import checking
 from spanscore.otlp.slices import Steps
-from spanscore.otlp.wire import FIELDS_LOOKED_AT, Place, WireError, contents, fields, length_delimited, readable_field
+from spanscore.otlp.wire import FIELDS_LOOKED_AT, Place, WireError, fields, length_delimited, readable_field
 
 _MOST_FIELDS: Final = 500_000
 """Fields around the values of records that are taken apart, as many as objects in JSON."""
 _FIELDS_AT_ONCE: Final = 8_192
+_RECORDS_AT_ONCE: Final = 64
 _SEARCHED_AT_ONCE: Final = 2**18
 _LEVELS: Final[tuple[tuple[Any, int, str], ...]] = (
     (ExportLogsServiceRequest, RESOURCE_SPANS, "resource_logs"),
@@ -64,6 +66,7 @@ class _Salvaging:
         self._body: Final = body
         self._names: Final = [name.encode() for name in names]
         self._left = _MOST_FIELDS
+        self._refused = 0
 
     def part(self, place: Place, level: int, where: str) -> Steps[bytes]:
         """Write a message around records; nothing if no record is left.
@@ -76,10 +79,7 @@ class _Salvaging:
         written = bytearray()
         inside: list[Place] = []
         for start, number, first, end in fields(self._body, place):
-            self._left -= 1
-            if self._left < 0:
-                raise MalformedRequest(f"the request is broken, and has more than {_MOST_FIELDS} parts")
-            if not self._left % _FIELDS_AT_ONCE:
+            if self._is_step():
                 yield
             if number == inner:
                 inside.append((first, end))
@@ -113,15 +113,42 @@ class _Salvaging:
 
     def _refuse(self, refused: SpanRefused, place: Place, level: int, where: str) -> Steps[None]:
         """Note the records in a part that cannot be parsed, or the record itself."""
-        places = [place]
-        for _, inner, _ in _LEVELS[level:]:
-            places = [each for outer in places for each in contents(self._body, outer, inner)]
+        places = yield from self._records(place, level)
         self.findings.refuse(refused.reason, f"{where}: {refused}", len(places))
-        for each in places:
+        self._refused += len(places)
+        if self._refused > SPANS_PER_REQUEST:
+            raise MalformedRequest(f"more than {SPANS_PER_REQUEST} records of the request are broken")
+        for count, each in enumerate(places):
+            if not count % _RECORDS_AT_ONCE:
+                yield
             if (yield from self._may_be_read(each)):
                 self.findings.lose(*(readable_field(self._body, each, number, FIELDS_LOOKED_AT) for number in IDS))
         if level < len(_LEVELS):
             self.records += len(places)
+
+    def _records(self, place: Place, level: int) -> Steps[list[Place]]:
+        """Return the places of the records in a part."""
+        places = [place]
+        for _, inner, _ in _LEVELS[level:]:
+            outers, places = places, []
+            for outer in outers:
+                for _, number, first, end in fields(self._body, outer):
+                    if self._is_step():
+                        yield
+                    if number == inner:
+                        places.append((first, end))
+        return places
+
+    def _is_step(self) -> bool:
+        """Count a field, and return whether a step ends with it.
+
+        Raises:
+            MalformedRequest: the request has too many.
+        """
+        self._left -= 1
+        if self._left < 0:
+            raise MalformedRequest(f"the request is broken, and has more than {_MOST_FIELDS} parts")
+        return not self._left % _FIELDS_AT_ONCE
 
     def _may_be_read(self, place: Place) -> Steps[bool]:
         for start in range(*place, _SEARCHED_AT_ONCE):
