@@ -107,17 +107,20 @@ def test_every_drop_is_counted(blocking: Blocking) -> None:
 
 
 @pytest.mark.parametrize("interruption", [KeyboardInterrupt, RecursionError])
+@pytest.mark.parametrize("runs", [False, True])
 def test_an_interrupted_start_leaves_one_thread(
-    interruption: type[BaseException], monkeypatch: pytest.MonkeyPatch
+    interruption: type[BaseException], monkeypatch: pytest.MonkeyPatch, *, runs: bool
 ) -> None:
     """A thread may run although its start was interrupted: the next span starts no other beside it."""
     started: list[threading.Thread] = []
 
     class Interrupted(threading.Thread):
         def start(self) -> None:
-            super().start()
+            is_interrupted = not started
             started.append(self)
-            if len(started) == 1:
+            if runs or not is_interrupted:
+                super().start()
+            if is_interrupted:
                 raise interruption
 
     monkeypatch.setattr(threading, "Thread", Interrupted)
@@ -126,11 +129,29 @@ def test_an_interrupted_start_leaves_one_thread(
         runtime.ended(root(1))
     assert all(runtime.ended(root(number)) for number in range(2, 5))
     assert runtime.flush(DEADLINE_S)
+    assert 3 <= runtime.engine.counts().received <= 4  # type: ignore[union-attr]
     for thread in started:
-        if thread.ident != runtime.thread_id:
+        if thread.ident not in {None, runtime.thread_id}:
             thread.join(DEADLINE_S)
     assert 1 == sum(thread.is_alive() for thread in started)
     assert runtime.close(DEADLINE_S)
+
+
+def test_what_came_before_an_interrupted_start_is_scored_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if no other span comes that could start the worker."""
+
+    class Interrupted(threading.Thread):
+        def start(self) -> None:
+            monkeypatch.undo()
+            raise RecursionError
+
+    monkeypatch.setattr(threading, "Thread", Interrupted)
+    runtime = runtime_with(Pipeline((), DialectReader(())))
+    assert runtime.ended(root(1))
+    assert not runtime.has_begun
+    assert runtime.close(DEADLINE_S)
+    assert runtime.engine is not None
+    assert 1 == runtime.engine.counts().received
 
 
 def test_a_close_while_the_first_span_comes_starts_nothing(blocking: Blocking, monkeypatch: pytest.MonkeyPatch) -> None:

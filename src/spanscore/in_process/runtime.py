@@ -151,6 +151,8 @@ class Runtime:
         """Score everything, traces without a root too, send it, and stop. What comes after is dropped."""
         if self._closed:
             return True
+        if self._thread is None and self._pending:  # its start was interrupted
+            self._start()
         self._closed = True
         self._few = self._measured = 0
         if self._thread is None:  # nothing was ever handed over, and at the interpreter's end no thread can be started
@@ -174,6 +176,7 @@ class Runtime:
         self._is_hung = False
         self._wake: SimpleQueue[_WorkerTask | None] = SimpleQueue()
         self._starting = threading.Lock()
+        self._only_one = threading.Lock()  # for good, by the thread that is the worker
         self._exit_hook = ExitHook(self._end)
         self._drops = Drops((QUEUE_FULL, "shut_down"))
         self._drop_log = DropLog(self._drops)
@@ -216,7 +219,8 @@ class Runtime:
         """Make room as `_make_room` does, also for the bytes of a span."""
         if not self._make_room() or not (spans := self._room.take_span(span)):
             return False
-        self._measured = min(len(self._pending) + spans, self._capacity) if spans > 1 else 0
+        # Without a worker each span comes here, and starts one.
+        self._measured = min(len(self._pending) + spans, self._capacity) if spans > 1 and self.has_begun else 0
         if self._closed:  # closed meanwhile: new items are counted as dropped
             self._measured = 0
         return True
@@ -258,7 +262,7 @@ class Runtime:
 
     def _run(self) -> None:
         stop_tracing()
-        if self.thread_id is not None:  # a start that was interrupted had started one
+        if not self._only_one.acquire(blocking=False):  # a start that was interrupted had started one
             return
         self.thread_id, self._thread = get_ident(), threading.current_thread()
         running, rest_s = True, _SOON_S
