@@ -206,6 +206,17 @@ def test_an_evaluator_that_always_hangs_is_set_aside() -> None:
     assert "" == patience.refusal(130.0)
 
 
+def test_a_run_that_is_evaluated_several_times_is_one_loss() -> None:
+    """It is given up at the first, and no other run is set aside for it; later it may be evaluated again."""
+    patience = Patience()
+    patience.learn(100.0, b"a", is_lost=True)
+
+    told = "not run: it hung or ended its process at this run already"
+    assert [told, told, "", ""] == [patience.refusal(100.0, run) for run in (b"a", b"a", b"b", b"")]
+    patience.learn(100.0, b"b", is_lost=False)
+    assert "" == patience.refusal(100.0, b"a")
+
+
 def test_setting_aside_is_for_one_evaluator() -> None:
     """What one configured evaluator lost is not held against another."""
     hanging, other = time_limited(SHORT_S), time_limited(PLENTY_S)

@@ -75,17 +75,18 @@ class _Queue:
                 job.answer.set_result(outcome)
 
     def _outcome(self, job: _Job) -> Outcome:
-        refusal = job.patience.refusal(time.monotonic())
+        run = job.trajectory.trace_id + job.trajectory.root_span_id
+        refusal = job.patience.refusal(time.monotonic(), run)
         if refusal:
             return Failed(SET_ASIDE, refusal)
         try:
             outcome = self.process.ask(job.evaluator, job.trajectory, job.limit_s)
         except EvaluatorLost as lost:
-            job.patience.learn(time.monotonic(), is_lost=True)
+            job.patience.learn(time.monotonic(), run, is_lost=True)
             return lost.outcome
         except Exception as error:  # noqa: BLE001 - the next evaluation is to run, whatever this one met
             return failure(error)
-        job.patience.learn(time.monotonic(), is_lost=False)
+        job.patience.learn(time.monotonic(), run, is_lost=False)
         return outcome
 
 
