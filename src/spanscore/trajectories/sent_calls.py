@@ -53,19 +53,18 @@ def content_of(call: ToolCall | CallReading | CallRequest) -> tuple[str | None, 
 def after_user(messages: Sequence[SentMessage]) -> Sequence[SentMessage]:
     """Return the messages behind the last text of a user that begins a turn; all if there is no such text.
 
-    A text directly behind the refusal of a call, or in one message with it, begins none: the run that has waited
-    continues with both.
+    A text in one message with the refusal of a call begins none: the run that has waited continues with both. A text in
+    a message behind a refusal may begin one, as a run can end with a refusal.
     """
     for place in range(len(messages), 0, -1):
-        if messages[place - 1].is_user_text and not _is_refusal(messages[max(place - 2, 0) : place]):
+        message = messages[place - 1]
+        if message.is_user_text and not any(map(_is_refusal, message.answers)):
             return messages[place:]
     return messages
 
 
-def _is_refusal(messages: Sequence[SentMessage]) -> bool:
-    """Return whether the text of a user in the last one of two messages comes with the refusal of a call."""
-    answers = messages[-1].answers or (() if messages[0].is_user_text else messages[0].answers)
-    return any(answer.state == "refused" or state_of_result(answer.result) == "refused" for answer in answers)
+def _is_refusal(answer: CallReading) -> bool:
+    return answer.state == "refused" or state_of_result(answer.result) == "refused"
 
 
 def asked_since(made: Sequence[CallReading], asked: Sequence[Sequence[SentCall]]) -> int:
