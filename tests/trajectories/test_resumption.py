@@ -229,6 +229,16 @@ def test_a_refusal_continues_the_run() -> None:
     assert (True, True) == (run.completeness.resumed, run.completeness.complete)
 
 
+def test_a_call_whose_answer_is_left_out_beside_a_refusal_is_not_refused() -> None:
+    """It may have been made: the messages have the answer of the other one alone."""
+    asking = asks(asked("send_mail", {}, "c3"), asked("issue_refund", REFUND, "c2"))
+
+    run = run_of(sent(3, user(), *LOOKED_UP, asking, results({"c2": DENIED}), parent=1))
+
+    assert [("issue_refund", "refused")] == [tuple(call) for call in run.withheld]
+    assert ["send_mail"] == [call.name for call in run.uncertain]
+
+
 def with_text(result: str) -> dict[str, Any]:
     """The result of the refund, with a text of the user in the same message."""
     return {"role": "user", "parts": [*results({"c2": result})["parts"], *user("and be quick")["parts"]]}
@@ -237,7 +247,7 @@ def with_text(result: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("ends", "expected"),
     [
-        ([results({"c2": DENIED}), user("and be quick")], ("*lookup_order", "", "issue_refund")),
+        ([results({"c2": DENIED}), user("and another one")], ("", "", "")),
         ([with_text(DENIED)], ("*lookup_order", "", "issue_refund")),
         # Structured output, and a tool that ends the run, have results as the last message of a turn.
         ([with_text("Final result processed.")], ("", "", "")),
@@ -245,7 +255,7 @@ def with_text(result: str) -> dict[str, Any]:
     ],
 )
 def test_a_text_with_a_refusal_begins_no_turn(ends: list[dict[str, Any]], expected: tuple[str, str, str]) -> None:
-    """The run that has waited continues with both."""
+    """The run that has waited continues with both, if they are one message. The next one may be a new request."""
     asking = asks(asked("issue_refund", REFUND, "c2"))
 
     assert expected == summary(run_of(sent(3, user(), *LOOKED_UP, asking, *ends, parent=1)))

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from spanscore.contracts import CallRequest
 from spanscore.model import ToolCall
 from spanscore.trajectories.readings import NONE
-from spanscore.trajectories.resumption import Resumption
+from spanscore.trajectories.resumption import LEFT_OUT, Resumption
 from spanscore.trajectories.sent_calls import content_of, restored
 
 _ANSWERED: Final = frozenset({"made", "uncertain"})
@@ -97,7 +97,11 @@ def earlier_calls(
             rank: call for rank, call in last.items() if call.state == "refused" or rank in told or rank not in joined
         }
         of_refused = {"refused"} if is_executed else {"refused", "uncertain"}
-        refused = {rank: call for rank, call in others.items() if call.state in of_refused or rank in told}
+        refused = {
+            rank: call
+            for rank, call in others.items()
+            if rank in told or (call.state in of_refused and call.answer is not LEFT_OUT)
+        }
         # What a person has approved, the model's provider executes itself.
         is_resumed = is_executed or bool(refused) or any(call.is_approved for call in tail.last)
         numbered = [(number, call) for number, answer in enumerate(answers) for call in answer]
@@ -106,7 +110,13 @@ def earlier_calls(
         order = sorted(range(len(late)), key=late.__getitem__)
         unsure = {"uncertain"} if is_resumed else {"made", "uncertain"}
         uncertain = [call for call in before if call.state in unsure]
-        uncertain += [call for rank, call in others.items() if rank not in refused and call.state in _ANSWERED]
+        uncertain += [
+            call
+            for rank, call in others.items()
+            if rank not in refused
+            and call.state in _ANSWERED
+            and not (call.answer is LEFT_OUT and is_known(call.request))  # this trace has it
+        ]
         if not is_resumed:
             # A specialist may be handed the calls of others; below a call nothing says so.
             uncertain = [call for call in uncertain if not is_known(call.request)] if below == NONE else []

@@ -19,6 +19,9 @@ from spanscore.trajectories.readings import NONE
 from spanscore.trajectories.sent_calls import SentCall, after_user, asked_since, sent_calls
 from spanscore.trajectories.tree import SpanTree
 
+LEFT_OUT: Final = CallReading(state="uncertain")
+"""Stands for the answer of a call, if the messages have those of other calls that were asked for with it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tail:
@@ -208,8 +211,7 @@ def _answered(calls: list[SentCall]) -> list[SentCall]:
     """Return the calls of the last answer: if the messages have some of its results, they leave the others out."""
     if all(call.answer is None for call in calls):
         return calls
-    left_out = CallReading(state="uncertain")
-    return [call if call.answer is not None else call._replace(answer=left_out) for call in calls]
+    return [call if call.answer is not None else call._replace(answer=LEFT_OUT) for call in calls]
 
 
 def _is_decided(messages: Sequence[SentMessage]) -> bool:
