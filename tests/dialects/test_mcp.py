@@ -44,6 +44,16 @@ def test_an_agent_may_know_a_tool_by_a_prefix(name: str, scope: str, expected: l
     assert expected == [each.name for each in made]
 
 
+def test_a_tool_that_calls_one_of_which_its_name_ends_is_two_calls() -> None:
+    """If the inner one is no request to a server."""
+    held = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "safe_book", "gen_ai.tool.call.id": "c1"}
+    other = {"openinference.span.kind": "TOOL", "tool.name": "book"}
+
+    made = calls(span(1, "safe_book", held, scope="shop"), span(2, "book", other, parent=1, scope="other"))
+
+    assert ["safe_book", "book"] == [each.name for each in made]
+
+
 def test_other_methods_are_no_calls() -> None:
     """Nor is the listing of tools."""
     assert calls(span(1, "tools/list", {"mcp.method.name": "tools/list"})) == []

@@ -19,6 +19,9 @@ from spanscore.trajectories.tree import SpanTree, topmost
 MAX_SIDE_BY_SIDE: Final = 64
 """So many earlier calls are looked at for one that another instrumentation saw beside it."""
 
+_MCP_METHOD: Final = "mcp.method.name"
+"""Only requests to MCP servers have this attribute."""
+
 
 def merged_calls(tree: SpanTree) -> dict[int, CallReading]:
     """Return each call merged from its spans, in the order of their start, by the position of its outermost span."""
@@ -232,7 +235,8 @@ def _is_of_server(tree: SpanTree, outer: int, inner: int) -> bool:
     if not one.name or not other.name or not one.call_id or other.call_id:
         return False
     return (
-        one.name.endswith((f"_{other.name}", f"-{other.name}"))
+        _MCP_METHOD in tree.spans[inner].attributes
+        and one.name.endswith((f"_{other.name}", f"-{other.name}"))
         and tree.spans[outer].scope != tree.spans[inner].scope
         and _may_have_same_arguments(tree, outer, inner)
     )
