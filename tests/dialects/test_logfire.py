@@ -124,6 +124,26 @@ def test_a_run_that_continues_is_sent_its_earlier_calls(template: str, key: str)
     assert run.completeness.resumed
 
 
+def test_a_run_that_continues_behind_a_hand_off_has_made_no_call_by_it() -> None:
+    """The model was told of it as of a tool's result, which names the next agent."""
+    sent = [
+        {"role": "user", "content": "pay"},
+        {"type": "function_call", "call_id": "c0", "name": "transfer_to_clerk", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c0", "output": '{"assistant": "clerk"}'},
+        {"type": "function_call", "call_id": "c1", "name": "look_up", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c1", "output": '{"assistant": "clerk", "open": true}'},
+        {"type": "function_call", "call_id": "c2", "name": "pay", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c2", "output": "paid"},
+    ]
+    (run,) = read(
+        traced(1, "Agent run: {name!r}", 0, name="clerk"),
+        traced(2, "Function: {name}", 1, name="pay", input="{}", output="paid"),
+        traced(3, "Responses API", 1, raw_input=sent),
+    )
+
+    assert [("look_up", True), ("pay", False)] == [(call.name, call.restored) for call in run.calls]
+
+
 def test_a_hand_off_is_no_call() -> None:
     """Though the model asked for it like for a tool."""
     request = {"id": "c1", "type": "function", "function": {"name": "transfer_to_clerk", "arguments": "{}"}}

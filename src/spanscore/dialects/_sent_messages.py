@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from spanscore.contracts import CallReading, ModelReading, SentMessage
@@ -66,6 +67,25 @@ def history_in(sent: AttributeValue) -> Sequence[SentMessage]:
 def history(sent: Recorded) -> Sequence[SentMessage]:
     """Return the messages in their order, wherever they stand."""
     return _Messages(list(messages.each_message(sent, _is_message)))
+
+
+def without_hand_offs(sent: Sequence[SentMessage]) -> list[SentMessage]:
+    """Return messages of the OpenAI Agents SDK without hand-offs: for the model these are tools, for us no calls."""
+    handed = {each.call_id for message in sent for each in message.answers if each.call_id and _hands_off(each.result)}
+    return [
+        replace(
+            message,
+            requests=tuple(each for each in message.requests if each.call_id not in handed),
+            answers=tuple(each for each in message.answers if each.call_id not in handed),
+        )
+        for message in sent
+    ]
+
+
+def _hands_off(result: Recorded) -> bool:
+    """Return whether a result is the SDK's message to the model that another agent goes on."""
+    told = content.decoded(result) if isinstance(result, str) else result
+    return isinstance(told, dict) and told.keys() == {"assistant"} and isinstance(told["assistant"], str)
 
 
 def numbered_history(attributes: Attributes, prefix: str, key: re.Pattern[str]) -> Sequence[SentMessage]:

@@ -12,7 +12,7 @@ from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import mcp
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import JSON, NOT_RECORDED, Span
+from spanscore.model import JSON, NOT_RECORDED, LaterList, Span
 
 _SPAN_TYPE: Final = "logfire.span_type"
 _SCOPE: Final = "logfire.openai_agents"
@@ -23,7 +23,7 @@ _MODEL_SPANS: Final = ("Responses API", "Chat completion")
 
 
 class Logfire(FrameworkDialect):
-    """Spans of Logfire's `instrument_openai_agents` and `instrument_mcp`, also pending ones (recorded with 6.0.0b8).
+    """Spans of Logfire's `instrument_openai_agents` and `instrument_mcp`, also pending ones (5.2.0 to 6.0.0b8).
 
     The names of spans are templates: every call has the name `Function: {name}`. The tool's name is in `name`, the
     arguments are in `input` and the result is in `output`. A span with the `logfire.span_type` `pending_span`
@@ -72,6 +72,7 @@ class Logfire(FrameworkDialect):
         sent = span.attributes.get(_RAW_INPUT) or span.attributes.get("input")
         return replace(
             sent_messages.reading(sent=sent),
+            history=LaterList(lambda: sent_messages.without_hand_offs(sent_messages.history_in(sent))),
             requests=messages.requests([part for part in said if isinstance(part, (list, dict))]),
         )
 
