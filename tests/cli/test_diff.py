@@ -161,7 +161,7 @@ def test_what_was_not_compared_is_told(tmp_path: Path, config: Path) -> None:
     ended = spanscore("diff", base, new, "--config", config)
 
     assert (0, "") == (ended.returncode, ended.stderr)
-    assert "the same: nothing that was scored differs by more than the margin; 3 of 7 runs not compared" in ended.stdout
+    assert "not worse: nothing that was scored fell by more than the margin; 3 of 7 runs not compared" in ended.stdout
     assert "3 cases only in the new version: c4, c5, c6" in ended.stdout
     assert (
         "left out, because their case is not in both versions: 0 runs of the base, 3 of the new version" in ended.stdout

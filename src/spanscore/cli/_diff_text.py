@@ -86,7 +86,7 @@ class Comparison:
         more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
         match verdict:
             case Verdict.SAME:
-                told = "the same: nothing that was scored differs by more than the margin"
+                told = "not worse: nothing that was scored fell by more than the margin"
             case Verdict.INCONCLUSIVE if not self.measures:
                 told = "inconclusive: nothing to compare, as no evaluator looks at single runs"
             case Verdict.INCONCLUSIVE:
