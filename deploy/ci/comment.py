@@ -101,7 +101,8 @@ def main(arguments: list[str], env: dict[str, str]) -> int:
         comments = Comments.of_job(env)
     except KeyError as error:
         print(
-            f"comment.py: the variable {error.args[0]} is not set: it runs in a job of GitHub or GitLab",
+            f"comment.py: the variable {error.args[0]} is not set: this runs in a job of GitHub or GitLab "
+            "(there, protected variables are missing on branches that are not protected)",
             file=sys.stderr,
         )
         return 2

@@ -46,6 +46,7 @@ if [ -n "${COMMAND:-}" ]; then
     say error "$incomplete"
   fi
   if [ -n "${BASE_DIRECTORY:-}" ]; then
+    if [ ! -d "$BASE_DIRECTORY" ]; then finish "There is no base-directory $BASE_DIRECTORY: nothing was compared."; fi
     BASE=$DIRECTORY/base.jsonl
     if ! (cd "$BASE_DIRECTORY" && record "$BASE"); then
       BASE=
