@@ -31,8 +31,8 @@ OK_BUT: Final = f"{OK}, but "
 _TEXT: Final = "text/plain; charset=utf-8"
 _JSON: Final = "application/json"
 _NOT_OURS: Final = (
-    b"the Host must be localhost, an address of loopback or the one configured in exporters.prometheus.endpoint: "
-    b"these pages are for this machine\n"
+    b"the Host must be localhost, an address of loopback, the one configured in exporters.prometheus.endpoint, or one "
+    b"of page.hosts: these pages are for this machine\n"
 )
 _UNKNOWN_NAME: Final = (
     b"the Host must be an address, localhost or one of page.hosts: the page of runs is shown under no other name\n"
