@@ -118,6 +118,9 @@ def main(arguments: list[str], env: dict[str, str]) -> int:
     except OSError as error:
         print(f"comment.py: the API cannot be reached: {error}", file=sys.stderr)
         return 1
+    except (ValueError, LookupError, TypeError, AttributeError):
+        print("comment.py: what answered is no API of comments, or another one", file=sys.stderr)
+        return 1
     return 0
 
 

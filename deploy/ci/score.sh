@@ -38,6 +38,7 @@ BASE=${BASE:-}
 incomplete=
 uncompared=
 if [ -n "${COMMAND:-}" ]; then
+  if [ -n "${BASE_DIRECTORY:-}" ] && [ ! -d "$BASE_DIRECTORY" ]; then finish "There is no base-directory $BASE_DIRECTORY."; fi
   RECORDINGS=$DIRECTORY/runs.jsonl
   record "$RECORDINGS" || status=$?
   if [ ! -s "$RECORDINGS" ]; then finish "The command failed, or sent no spans (status $status): $COMMAND"; fi
@@ -46,7 +47,6 @@ if [ -n "${COMMAND:-}" ]; then
     say error "$incomplete"
   fi
   if [ -n "${BASE_DIRECTORY:-}" ]; then
-    if [ ! -d "$BASE_DIRECTORY" ]; then finish "There is no base-directory $BASE_DIRECTORY: nothing was compared."; fi
     BASE=$DIRECTORY/base.jsonl
     if ! (cd "$BASE_DIRECTORY" && record "$BASE"); then
       BASE=

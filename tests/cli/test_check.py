@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,18 @@ def test_a_target_that_is_our_own_receiver_is_told(tmp_path: Path, capsys: pytes
         warnings = capsys.readouterr().err.splitlines()
         assert told == [line.split(": ")[2] for line in warnings]
         assert all("spanscore itself listens there" in line for line in warnings)
+
+
+def test_a_missing_package_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the receiver that needs it: an image may be built without."""
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    path = tmp_path / "kafka.yaml"
+    path.write_text("receivers: {kafka: {brokers: ['broker:9092'], topic: spans, group_id: g}}")
+
+    assert 0 == main(["check", str(path)])
+    assert "does not start: Kafka needs confluent-kafka" in capsys.readouterr().err
 
 
 def test_of_many_evaluators_the_first_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -198,7 +198,7 @@ def test_without_scipy_the_extra_is_named(tmp_path: Path) -> None:
     program = "import sys; sys.modules['scipy'] = None; from spanscore.cli import main; sys.exit(main(sys.argv[1:]))"
 
     for options, told in (
-        ([], "comparing versions needs scipy: pip install '.[analysis]' in a checkout of spanscore"),
+        ([], "comparing versions needs scipy, of the extra 'analysis': pip install scipy"),
         (["--evaluator", "foo"], "--evaluator foo: not in default configuration; evaluators there: health"),
     ):
         command = [sys.executable, "-c", program, "diff", base, base, *options]

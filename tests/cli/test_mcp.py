@@ -153,7 +153,7 @@ def test_without_the_extra_it_is_named(recording: str) -> None:
     """The error says how to install the extra."""
     ended = spanscore_after("import sys; sys.modules['mcp'] = None", "mcp", recording)
 
-    message = "spanscore mcp needs the package mcp, 2.3 or later: pip install '.[mcp]' in a checkout of spanscore\n"
+    message = "spanscore mcp needs the package mcp, of the extra 'mcp': pip install 'mcp>=2.3'\n"
     assert (2, message) == (ended.returncode, ended.stderr)
 
 

@@ -178,3 +178,16 @@ def test_a_default_that_no_trace_reaches_is_told(when: str, *, is_told: bool) ->
     why = "c.yaml: keep.default has no effect: rule 'failing' has no 'when'"
 
     assert ([why] if is_told else []) == list(loaded.doubts())
+
+
+@pytest.mark.parametrize("host", ["https://spans.example.com", "spans.example.com:443", "[::1]:443", "a/b"])
+def test_a_host_of_the_page_that_no_browser_sends_is_refused(host: str) -> None:
+    """Every reader would be refused with 421."""
+    with pytest.raises(ConfigError, match="hosts must have no scheme, port or path"):
+        config.loads(f"page: {{hosts: ['{host}']}}", "c.yaml", Path())
+
+
+@pytest.mark.parametrize("host", ["spans.example.com", "::1", "fe80::1:2", "[::1]"])
+def test_names_and_addresses_are_hosts_of_the_page(host: str) -> None:
+    """Also those of IPv6."""
+    assert (host,) == config.loads(f"page: {{hosts: ['{host}']}}", "c.yaml", Path()).page.hosts

@@ -252,7 +252,7 @@ def test_a_token_that_may_not_write_is_a_warning(versions: Path, api: Api) -> No
 
     assert 0 == runner.run(recordings="base.jsonl", config="spanscore.yaml"), runner.said
     assert "answered 403" in runner.said
-    assert "::warning::there is no comment" in runner.said
+    assert "::warning::the comment was not written, and an earlier one is out of date" in runner.said
 
 
 @pytest.mark.processes
@@ -261,6 +261,7 @@ def test_a_token_that_may_not_write_is_a_warning(versions: Path, api: Api) -> No
     [
         ({}, "There is nothing to score: set command or recordings."),
         ({"base_directory": "base"}, "base-directory needs a command"),
+        ({"command": "true", "base_directory": "none"}, "There is no base-directory none."),
         ({"recordings": "new.jsonl\nbase.jsonl", "base": "base.jsonl"}, "recordings has 2."),
         ({"recordings": "none.jsonl"}, "spanscore score ended with 2: none.jsonl: cannot be read"),
         ({"command": "false\necho on"}, "The command failed, or sent no spans (status 1): false"),

@@ -79,7 +79,7 @@ class ResultTable:
         try:
             import pyarrow  # noqa: ICN001, PLC0415 - of an extra, and slow to load
         except ModuleNotFoundError as error:
-            raise ConfigError("--results needs pyarrow: pip install '.[tables]' in a checkout of spanscore") from error
+            raise ConfigError("--results needs pyarrow, of the extra 'tables': pip install pyarrow") from error
         from pyarrow.parquet import ParquetWriter  # noqa: PLC0415 - as above
 
         from spanscore.tables.result_rows import RESULTS, ResultRows  # noqa: PLC0415 - as above

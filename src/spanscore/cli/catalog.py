@@ -84,9 +84,15 @@ def _outputs(config: Config) -> str:
 
 def _refused(config: Config) -> Iterator[str]:
     """Yield why `spanscore serve` refuses to start, or does so without --insecure."""
-    from spanscore.service.exposure import check_target, exposures, own_addresses  # noqa: PLC0415 - brings the servers
+    from spanscore.receivers.kafka.librdkafka import library  # noqa: PLC0415 - brings the servers
+    from spanscore.service.exposure import check_target, exposures, own_addresses  # noqa: PLC0415 - as above
 
     refused = "`spanscore serve` does not start"
+    if "kafka" in config.receivers:
+        try:
+            library()
+        except ConfigError as error:
+            yield f"{refused}: {error}"
     with suppress(ListenError):  # an address of the machine on which it will run
         yield from (f"{refused}: {each.refusal}" for each in exposures(config))
         try:

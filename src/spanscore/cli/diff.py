@@ -68,6 +68,6 @@ def run(arguments: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in {"numpy", "scipy"}:
             raise
-        message = "comparing versions needs scipy: pip install '.[analysis]' in a checkout of spanscore"
+        message = "comparing versions needs scipy, of the extra 'analysis': pip install scipy"
         raise InputError(message) from error
     return compare(arguments, config)

@@ -93,7 +93,7 @@ def define(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Let a coding agent ask why runs failed, over the Model Context Protocol on standard input and output. It can "
         "only read what SOURCE names: the tools take neither a path nor an address. Files are read again when they "
-        "have changed. Needs an extra: pip install '.[mcp]' in a checkout. Exit status: 0 the client has ended, 2 "
+        "have changed. Needs an extra: pip install 'mcp>=2.3'. Exit status: 0 the client has ended, 2 "
         "usage or configuration."
     )
     parser.add_argument(
@@ -132,7 +132,7 @@ def run(arguments: argparse.Namespace) -> int:
     except ImportError as error:
         if (error.name or "").partition(".")[0] != "mcp":
             raise
-        message = "spanscore mcp needs the package mcp, 2.3 or later: pip install '.[mcp]' in a checkout of spanscore"
+        message = "spanscore mcp needs the package mcp, of the extra 'mcp': pip install 'mcp>=2.3'"
         raise InputError(message) from error
 
     tools = RunTools(source)

@@ -47,6 +47,11 @@ class Page:
     """Bearer tokens of its readers, one a line; browsers get one from a proxy in front. Read again when it changes.
     Where other machines reach the port, the page is shown only with such a file, or with --insecure."""
 
+    def __post_init__(self) -> None:
+        for host in self.hosts:
+            if "/" in host or host.count(":") == 1 or "]:" in host:
+                raise ValueError(f"hosts must have no scheme, port or path, as 'spans.example.com', not {host!r}")
+
 
 class ExpectedFrom(Section):
     """The source of each trace's expectation: a row of a dataset, or an attribute of the trace itself."""

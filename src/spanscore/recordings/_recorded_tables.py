@@ -16,7 +16,7 @@ _PARQUET: Final = b"PAR1"
 _WHOLE_FILE: Final = 0
 _TRACE_ID: Final = "TraceId"
 _TRACE_ID_LENGTH: Final = 16
-_NO_PYARROW: Final = "tables need pyarrow: pip install '.[tables]' in a checkout of spanscore"
+_NO_PYARROW: Final = "tables need pyarrow, of the extra 'tables': pip install pyarrow"
 
 
 def is_arrow_stream(stream: Any) -> bool:

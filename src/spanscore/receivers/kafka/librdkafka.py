@@ -8,10 +8,9 @@ from typing import Any, Final, TypeVar
 
 from spanscore.errors import ConfigError
 
-PIP: Final = 'pip install ".[kafka]" in a checkout'
 _SETTINGS: Final = "receivers.kafka.settings"
 
-_MISSING: Final = f"Kafka needs a package that is not installed: {PIP}"
+_MISSING: Final = "Kafka needs confluent-kafka, of the extra 'kafka': pip install confluent-kafka"
 _NAME: Final = "spanscore"
 _CRITICAL: Final = 2  # syslog severity; the library logs each failed attempt to connect, and reports it to us, too
 
