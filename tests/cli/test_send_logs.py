@@ -197,15 +197,18 @@ def test_neither_spans_nor_logs(
 
 
 def test_broken_logs_in_protobuf(receiver: Capture, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """They are told with their place, and what is behind them is sent."""
+    """They are told with their place, and what is beside and behind them is sent."""
     broken = LOGS.SerializeToString().replace(b"http.request", b"http.reques\xff")
     good = OTHER_LOGS.SerializeToString()
     path = tmp_path / "recording.pb"
     path.write_bytes(b"".join(len(body).to_bytes(4, "big") + body for body in (broken, good)))
 
     assert 1 == main(["send", str(path), "--endpoint", receiver.endpoint])
-    assert f"{path}:1: not an ExportLogsServiceRequest in protobuf\n" == capsys.readouterr().err
-    assert [good] == receiver.bodies()
+    at = "resource_logs[0].scope_logs[0].log_records[1]"
+    told = f"{path}:1: 1 log record refused (invalid_utf8): {at}: a string is not valid UTF-8\n"
+    assert told == capsys.readouterr().err
+    rest = logs([record("codex.tool_result", {"n": 1})])
+    assert [rest.SerializeToString(), good] == receiver.bodies()
 
 
 def test_wrong_log_records_in_json(receiver: Capture, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
