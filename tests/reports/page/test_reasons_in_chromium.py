@@ -79,8 +79,8 @@ def test_each_reason_has_a_row(opened: Opened) -> None:
 
     told = [" ".join(text.split()) for text in row.locator("> *").all_inner_texts()]
     assert ["64 32.0 %", f"{SKIPPED} refund-agent", ""] == told[:3]
-    assert "2.6 since 2026-09-21 14:14 to 14:15 UTC" == told[3][1:]
-    assert page.locator("#growth").inner_text().startswith("Since 2026-09-21 14:14 to 14:15 UTC: golden: ")
+    assert "2.6 since 2026-09-21 14:14 to 14:16 UTC" == told[3][1:]
+    assert page.locator("#growth").inner_text().startswith("Since 2026-09-21 14:14 to 14:16 UTC: golden: ")
     assert ["show one", "all 64"] == row.get_by_role("button").all_inner_texts()
     titles = row.locator("svg title").all_text_contents()
     assert (24, "2026-09-21 14:13 to 14:13 UTC: 1 of 8 runs (12.5 %)") == (len(titles), titles[0])
