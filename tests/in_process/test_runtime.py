@@ -129,7 +129,9 @@ def test_an_interrupted_start_leaves_one_thread(
         runtime.ended(root(1))
     assert all(runtime.ended(root(number)) for number in range(2, 5))
     assert runtime.flush(DEADLINE_S)
-    assert 3 <= runtime.engine.counts().received <= 4  # type: ignore[union-attr]
+    assert runtime.engine is not None
+    # Ctrl-C goes to the agent, and its span is not taken; a RecursionError does not.
+    assert (3 if interruption is KeyboardInterrupt else 4) == runtime.engine.counts().received
     for thread in started:
         if thread.ident not in {None, runtime.thread_id}:
             thread.join(DEADLINE_S)

@@ -230,7 +230,7 @@ def test_a_refusal_continues_the_run() -> None:
 
 
 def test_a_call_whose_answer_is_left_out_beside_a_refusal_is_not_refused() -> None:
-    """It may have been made: the messages have the answer of the other one alone."""
+    """The call may have been made: the messages have the answer of the other one alone."""
     asking = asks(asked("send_mail", {}, "c3"), asked("issue_refund", REFUND, "c2"))
 
     run = run_of(sent(3, user(), *LOOKED_UP, asking, results({"c2": DENIED}), parent=1))

@@ -12,7 +12,7 @@ from spanscore.config import Config, Endpoint
 from spanscore.emitters.otlp import OtlpExporter
 from spanscore.emitters.prometheus import PrometheusExporter
 from spanscore.errors import ConfigError
-from spanscore.receivers.otlp import OtlpReceiver, ServerTls, listed
+from spanscore.receivers.otlp import GrpcServer, HttpServer, OtlpReceiver, ServerTls, listed
 from spanscore.receivers.sockets.listening import Address, ListenError, resolved
 
 GRPC: Final = "receivers.otlp.protocols.grpc.endpoint"
@@ -41,10 +41,9 @@ def exposures(config: Config) -> Iterator[Exposure]:
         ListenError: an address is not one of this machine.
     """
     otlp, prometheus = config.of(OtlpReceiver), config.of(PrometheusExporter)
-    if otlp is not None:
-        for key, protocol in ((GRPC, otlp.protocols.grpc), (HTTP, otlp.protocols.http)):
-            if protocol is not None:
-                yield from _open_receiver(key, protocol.endpoint, protocol.tls, has_tokens=otlp.auth is not None)
+    has_tokens = otlp is not None and otlp.auth is not None
+    for key, protocol in _protocols(otlp):
+        yield from _open_receiver(key, protocol.endpoint, protocol.tls, has_tokens=has_tokens)
     is_open = config.page.bearer_token_file is None and config.page_runs(is_loopback=False) > 0
     if prometheus is not None and is_open and (reached := _reached(prometheus.endpoint, PAGES)):
         yield Exposure(
@@ -70,12 +69,9 @@ def own_addresses(config: Config) -> Iterator[list[Address]]:
     Raises:
         ListenError: an address is not one of this machine.
     """
-    otlp, prometheus = config.of(OtlpReceiver), config.of(PrometheusExporter)
-    if otlp is not None:
-        for key, protocol in ((GRPC, otlp.protocols.grpc), (HTTP, otlp.protocols.http)):
-            if protocol is not None:
-                yield addresses_of(protocol.endpoint, key)
-    if prometheus is not None:
+    for key, protocol in _protocols(config.of(OtlpReceiver)):
+        yield addresses_of(protocol.endpoint, key)
+    if (prometheus := config.of(PrometheusExporter)) is not None:
         yield addresses_of(prometheus.endpoint, PAGES)
 
 
@@ -96,6 +92,14 @@ def check_target(config: Config, listening: Iterable[Sequence[Address]], *, look
         return
     if any(own.intersection(addresses) for addresses in listening):
         raise ConfigError(_LOOP)
+
+
+def _protocols(otlp: OtlpReceiver | None) -> Iterator[tuple[str, GrpcServer | HttpServer]]:
+    """Yield the protocols that are served, each with the key of its endpoint."""
+    if otlp is not None:
+        for key, protocol in ((GRPC, otlp.protocols.grpc), (HTTP, otlp.protocols.http)):
+            if protocol is not None:
+                yield key, protocol
 
 
 def _is_literal(host: str) -> bool:

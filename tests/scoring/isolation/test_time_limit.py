@@ -207,7 +207,7 @@ def test_an_evaluator_that_always_hangs_is_set_aside() -> None:
 
 
 def test_a_run_that_is_evaluated_several_times_is_one_loss() -> None:
-    """It is given up at the first, and no other run is set aside for it; later it may be evaluated again."""
+    """The run is given up, and the evaluator is not set aside for others; later it may look at the run again."""
     patience = Patience()
     patience.learn(100.0, b"a", is_lost=True)
 
