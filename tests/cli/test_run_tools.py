@@ -100,6 +100,7 @@ def test_runs_of_a_reason(tmp_path: Path, config: Path) -> None:
     (run,) = json.loads(limited)["runs"]
     assert ["refund", "fail", [*LATE]] == [run[key] for key in ("agent", "verdict", "tool_calls")]
     assert first["reason"] in run["reasons"]
+    assert "1970-01-01T00:00:00Z" == run["first_call"]  # its spans are of the first second
 
 
 def test_unknown_values_are_named_with_those_that_there_are(tmp_path: Path, config: Path) -> None:
