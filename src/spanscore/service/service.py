@@ -250,8 +250,7 @@ class Service:
                 self.engine.close_due()
         if self._catching_up is not None:
             self._catching_up.cancel()
-        await self._health.stop()  # that requests are refused from now on is no trouble to tell
-        if self._catching_up is not None:
+            await self._health.stop()  # that requests are refused from now on is no trouble to tell
             await asyncio.wait([self._catching_up])
         if self._listeners is not None:
             await self._listeners.stop_receiving(grace_s)
