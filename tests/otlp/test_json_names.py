@@ -132,7 +132,7 @@ def metrics(temporality: str) -> str:
 def test_metrics_have_second_names() -> None:
     """Metrics are read by both names of their fields, and by the names of temporalities; other texts are refused."""
     for name, number in AggregationTemporality.items():
-        written = ExportMetricsServiceRequest.FromString(at_once(writing_metrics(metrics(name).encode())))
+        written = ExportMetricsServiceRequest.FromString(at_once(writing_metrics(metrics(name).encode())).body)
         (metric,) = written.resource_metrics[0].scope_metrics[0].metrics
         assert (number, True, 5) == (
             metric.sum.aggregation_temporality,

@@ -134,7 +134,7 @@ def test_metrics_are_written_in_steps_as_at_once(around: Any, metrics: Any) -> N
         return  # it has no null among items, for one, and refuses what is around no metric
     if not has_none_for_message(json.loads(body), ExportMetricsServiceRequest.DESCRIPTOR):
         assert in_steps is not MalformedRequest
-        assert metrics_in(own) == metrics_in(ExportMetricsServiceRequest.FromString(in_steps))
+        assert metrics_in(own) == metrics_in(ExportMetricsServiceRequest.FromString(in_steps.body))
 
 
 def metrics_in(request: ExportMetricsServiceRequest) -> list[str]:

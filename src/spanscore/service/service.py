@@ -126,7 +126,11 @@ class Service:
             show_storage(telemetry, lambda: durability.storage)
         self._is_kept: Final = self._durability is not None or config.of(KafkaReceiver) is not None
         downstream = self._downstream = Downstream(sending, onward, telemetry, is_kept=self._is_kept)
-        counted = IntakeCounts(refused=self.engine.tallies.refused, unread=self.engine.tallies.unread)
+        counted = IntakeCounts(
+            refused=self.engine.tallies.refused,
+            refused_points=self.engine.tallies.refused_points,
+            unread=self.engine.tallies.unread,
+        )
         new_intake = partial(
             Intake,
             counted=counted,
