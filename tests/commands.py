@@ -39,8 +39,8 @@ spanscore.config.default()
 """
 _OF_FILES = {"score", "agree", "explain", "golden", "check", "diff", "learn", "completion", "list", "schema"}
 """Commands that read and write files alone, and start nothing that outlives them."""
-_COMMAND = """
-import atexit, os, runpy, sys
+_ENDING_AT_ONCE = """
+import atexit, os, sys
 status = 1
 def end_at_once():
     for stream in (sys.stdout, sys.stderr):
@@ -48,6 +48,9 @@ def end_at_once():
             stream.flush()
     os._exit(status)
 atexit.register(end_at_once)
+"""
+_COMMAND = f"""{_ENDING_AT_ONCE}
+import runpy
 try:
     runpy.run_module("spanscore", run_name="__main__", alter_sys=True)
 except SystemExit as ended:
@@ -131,6 +134,11 @@ for each in {list(closed)}:
 def spanscore_after(preparation: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     """Run the command to its end, in a fork that first executes some lines of Python."""
     return _warm().run(f"{preparation}\n{_COMMAND}", ["spanscore", *map(str, arguments)])
+
+
+def in_fork(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a program of Python's to its end, in a fork that has imported all of spanscore."""
+    return _warm().run(f"{_ENDING_AT_ONCE}{program}\nstatus = 0", environment=os.environ | environment)
 
 
 def started(
