@@ -142,11 +142,20 @@ def in_fork(program: str, **environment: str) -> subprocess.CompletedProcess[str
 
 
 def started(
-    *arguments: object, source: Path = Path(os.devnull), output: Path, errors: Path, **environment: str
+    *arguments: object,
+    preparation: str = "",
+    source: Path = Path(os.devnull),
+    output: Path,
+    errors: Path,
+    **environment: str,
 ) -> Fork:
-    """Start the command in a fork, with files, pipes or terminals as its standard streams."""
+    """Start the command in a fork, with files, pipes or terminals as its standard streams.
+
+    The fork first executes the preparation, some lines of Python.
+    """
     command = ["spanscore", *map(str, arguments)]
-    return _warm().start(_COMMAND, command, os.environ | environment, source=source, output=output, errors=errors)
+    program = f"{preparation}{_COMMAND}"
+    return _warm().start(program, command, os.environ | environment, source=source, output=output, errors=errors)
 
 
 def really_started(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -35,10 +35,11 @@ _Result = TypeVar("_Result")
 
 def eventually(check: Callable[[], bool]) -> None:
     """Ask again and again until the answer is yes."""
-    deadline = time.monotonic() + DEADLINE_S
+    deadline, pause_s = time.monotonic() + DEADLINE_S, 0.001
     while not check():
         assert time.monotonic() < deadline
-        time.sleep(0.001)  # lets those work who are waited for
+        time.sleep(pause_s)  # lets those work who are waited for
+        pause_s = min(pause_s * 1.5, 0.02)
 
 
 class Reports:
