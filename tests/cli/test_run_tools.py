@@ -256,7 +256,8 @@ def test_content_is_not_shown_where_it_is_not_asked_for(tmp_path: Path) -> None:
 
 
 def held(running: Running, count: int) -> None:
-    """Wait until a receiver has so many runs for its readers."""
+    """Have a receiver score what it has, as nothing more comes, and wait until it has so many runs for its readers."""
+    running.thread.call(running.service.engine.drain)
     (recent,) = (each for each in running.service.engine.emitters.values() if isinstance(each, RecentRuns))
     eventually(lambda: len(recent.held.runs) >= count)
 

@@ -26,7 +26,7 @@ from spanscore.otlp.json_names import parse_request
 from spanscore.otlp.json_writing import accepting_only_from_json, logs_to_protobuf, writing_logs, writing_metrics
 from spanscore.otlp.slices import Steps, at_once
 
-SMALL = 262_000
+SMALL = 65_000
 """Bytes of a request that is small and full of empty objects."""
 
 SCALARS = (
