@@ -88,6 +88,8 @@ OTHERS: Final = {
         "both-one-refused-resumed": WHOLE,
         "hidden-approved-resumed": UNSEEN,
     },
+    # The span of the trace is in another trace than all others.
+    "openai-agents-js-approval-sub": {"chat-sub-root": SKIPPED},
     "agno-approval": {
         "two-again-resumed": TWICE,
         "both-one-refused-resumed": WHOLE,
@@ -131,6 +133,7 @@ OTHERS: Final = {
         "hidden-rejected-resumed": SKIPPED,
     },
     # The mark of a refusal is also that of a failure.
+    "genkit-approval": {"two-again-resumed": TWICE, "both-one-denied-resumed": "+ + - - - +"},
     "vercel-ai-7-approval": {"two-again-resumed": TWICE, "both-one-refused-resumed": "+ + - - - +"},
     # One trace holds the whole run, unless the application has named another one for the second part.
     # A reason in the person's own words looks like a result.

@@ -49,6 +49,7 @@ NOT_SEEN: Final = {
         for name, of in (("openai-agents", "-client"), ("logfire-openai-agents", ""), ("agno", ""))
     ),
     ("openai-agents-approval-nocontent", "rejected-resumed"),
+    ("openai-agents-js-approval-sub", "chat-sub-root"),
     # The person has: it looks like a result.
     ("langgraph-js-approval", "mw-reason-resumed"),
     # A run of VoltAgent that waits ends like one that has reached its limit; one of TanStack AI has no end.

@@ -125,6 +125,14 @@ def test_a_call_of_which_nothing_is_recorded_does_not_make_the_one_that_waits() 
     assert [call.span_id for call in calls(ROOT, waiting, made)] == [made.span_id]
 
 
+def test_the_call_of_an_agent_that_waits_waits_too() -> None:
+    """If its span has ended, it has no result, or an empty one; the span around both says that the run waits."""
+    root = having(whole(agent(1)), {"ends_asking": True})
+    for result, expected in (("", []), ("Ask a person.", ["ask"])):
+        around = having(whole(tool(2, "ask", {}, "c1", parent=1)), {RESULT: result})
+        assert expected == made(root, around, model(3, ASKED, parent=2))
+
+
 def test_a_span_names_the_call_that_waits() -> None:
     """The execution below or beside it that has no result, else the request."""
     root = whole(having(agent(1), {"waits": ["refund c2"]}))

@@ -16,6 +16,8 @@ from spanscore.trajectories.sent_calls import content_of
 from spanscore.trajectories.tree import CUT_NS, SpanTree
 
 _UNNAMED: Final = CallRequest(name="")
+_NOTHING: Final = (NOT_RECORDED, "")
+"""The results of a call that has not ended."""
 
 
 class _Asked(NamedTuple):
@@ -228,8 +230,17 @@ class Withheld:
                 # If calls of this answer are executed, others may wait, or the run has reached its limit.
                 found = [] if is_executed else [_UNNAMED]
                 self.may_wait.extend([index] * is_executed)
+            asked = asked_last.get(index, NONE)
             for request in found or ():
-                self._ask(request, "waits", index, asked_last.get(index, NONE))
+                self._ask(request, "waits", index, asked)
+                self._add_open(index, asked, above)
+
+    def _add_open(self, pause: int, model: int, above: Sequence[int]) -> None:
+        """Add the call between a pause and the model's span that asked for the call that waits, unless it has ended."""
+        index = NONE if model == NONE else self._tree.call_above[model]
+        call = self._calls.get(index)
+        if call is not None and above[index] == pause and call.error is None and call.result in _NOTHING:
+            self.spans.setdefault(index, "waits")
 
     def _around_waiting(self, pauses: Iterable[int]) -> Iterator[int]:
         """Yield the pauses in whose time a call beside them began that waits, if no span is below another one."""
