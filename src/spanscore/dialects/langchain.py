@@ -17,8 +17,8 @@ _PYTHON: Final = "openinference.instrumentation.langchain"
 _SCOPES: Final = frozenset({_PYTHON, "@arizeai/openinference-instrumentation-langchain"})
 _AGENT: Final = "lc_agent_name"
 _NODE: Final = "langgraph_node"
-_COMMAND: Final = frozenset({"goto", "resume", "update"})
-"""The fields of LangGraph's `Command`."""
+_COMMANDS: Final = (frozenset({"goto", "resume", "update"}), frozenset({"goto", "resume", "lg_name"}))
+"""The fields of LangGraph's `Command` in Python and JavaScript."""
 
 
 class Langchain(FrameworkDialect):
@@ -46,10 +46,10 @@ class Langchain(FrameworkDialect):
 def _resumes(span: Span) -> bool:
     """Return whether a graph is given a person's answer: a `Command` with `resume`."""
     given = span.attributes.get(openinference.INPUT)
-    if span.parent_span_id or not isinstance(given, str) or not all(f'"{key}"' in given for key in _COMMAND):
+    if span.parent_span_id or not isinstance(given, str) or '"resume"' not in given:
         return False
     command = content.decoded(given)
-    return isinstance(command, dict) and command.keys() >= _COMMAND and command["resume"] is not None
+    return isinstance(command, dict) and any(map(command.keys().__ge__, _COMMANDS)) and command["resume"] is not None
 
 
 def _call(span: Span) -> CallReading:
