@@ -106,7 +106,8 @@ class SentMessage:
     requests: tuple[CallRequest, ...] = ()
     """The calls that the model asked for in it."""
     answers: tuple[CallReading, ...] = ()
-    """The results of calls in it: `result`, and `call_id`, `error` and `state` as far as they are recorded."""
+    """The results of calls in it: `result`, and `call_id`, `error` and `state` as far as they are recorded; `name` and
+    `arguments` if another call was made than the model asked for."""
 
 
 @value

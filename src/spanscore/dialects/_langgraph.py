@@ -10,6 +10,8 @@ from spanscore.model import Span
 
 AFTER_MODEL: Final = ".after_model"
 """The end of the names of nodes that LangChain's agents run behind a model: a run that begins with one continues."""
+_COMMANDS: Final = (frozenset({"goto", "resume", "update"}), frozenset({"goto", "resume", "lg_name"}))
+"""The fields of LangGraph's `Command` in Python and JavaScript."""
 
 
 def graph(span_name: str, node: str | None, agent: str | None, *, is_marked: bool) -> Reading:
@@ -25,6 +27,24 @@ def graph(span_name: str, node: str | None, agent: str | None, *, is_marked: boo
     if span_name == agent or (is_marked and span_name != node):
         return Reading(is_agent=True, agent=span_name)
     return Reading(is_agent=False if is_marked else None)
+
+
+def continues(span: Span, key: str) -> bool:
+    """Return whether a span is the node behind a model, or a graph that is given a person's answer.
+
+    Args:
+        span: of a graph or a step in it.
+        key: the attribute with what it was given: for a graph that continues a `Command` with `resume`.
+    """
+    given = span.attributes.get(key)
+    if span.name.endswith(AFTER_MODEL):
+        return True
+    if span.parent_span_id or not isinstance(given, str) or '"resume"' not in given:
+        return False
+    command = content.decoded(given)
+    if isinstance(command, dict) and len(command) == 1:
+        command = command.get("input")
+    return isinstance(command, dict) and any(map(command.keys().__ge__, _COMMANDS)) and command["resume"] is not None
 
 
 def metadata(span: Span, key: str) -> str | None:

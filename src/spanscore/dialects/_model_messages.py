@@ -50,6 +50,8 @@ _ANSWERED: Final = frozenset({"result", "output", "response"})
 _KEYS_OF_ANSWERS: Final = frozenset(_ANSWER_WRAPPERS)
 WORDS_OF_ANSWERS: Final = ("tool", "function_call_output", providers.MCP_CALL, providers.DECISION)
 """Of which every text has one in which `answers` finds something: no encoder escapes letters."""
+LANGCHAIN_DECISION: Final = "hitl_interrupt_decision"
+"""LangChain's mark of a message that its `HumanInTheLoopMiddleware` has written."""
 _ANSWER_TYPES: Final = frozenset({"tool", "tool_call_response", "tool_result", "tool-result", "function_call_output"})
 
 
@@ -187,10 +189,20 @@ def approvals_in(messages: Recorded | Walked) -> tuple[CallRequest, ...]:
 
 
 def decisions(messages: Recorded | Walked) -> Iterator[CallReading]:
-    """Yield the decisions of a person in messages to a model: the call waits for the provider, or was refused."""
+    """Yield the decisions of a person in messages to a model: the call waits for the provider, or was refused.
+
+    LangChain marks the message of a tool that a person refused, or answered in its place.
+    """
     for node, _, _ in walked(messages):
         if kind_of(node) == providers.DECISION and (decision := providers.answer_of(node)) is not None:
             yield decision
+        elif (call_id := content.text(node.get("tool_call_id"))) and _is_a_persons(node):
+            yield CallReading(call_id=call_id, result=node.get("content", NOT_RECORDED), state="refused")
+
+
+def _is_a_persons(node: Mapping[str, Any]) -> bool:
+    others = node.get("additional_kwargs")
+    return isinstance(others, dict) and others.get("lc_source") == LANGCHAIN_DECISION
 
 
 def refusals(messages: Recorded | Walked) -> dict[str, JSON]:

@@ -13,8 +13,11 @@ from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _numbered as numbered
 from spanscore.dialects import _provider_calls as providers
+from spanscore.dialects._edited import edited
 from spanscore.model import JSON, Attributes, AttributeValue, Later, LaterList, OnFirstUse, Recorded
 
+DECISIONS: Final = (providers.DECISION, messages.LANGCHAIN_DECISION)
+"""Of which every text has one that shows the decision of a person."""
 _TYPES: Final = frozenset({"function_call", "function_call_output", "ai", "tool"}) | providers.ITEMS
 """The types of messages without a role: in OpenAI's Responses API, and of LangChain, besides users' and systems'."""
 _CLASSES: Final = frozenset({"AIMessage", "AIMessageChunk", "ToolMessage"})
@@ -50,7 +53,7 @@ def failures_in(said: AttributeValue) -> dict[str, JSON]:
 
 def refusals_in(sent: AttributeValue) -> dict[str, JSON]:
     """Return the decisions that refuse a call in the attribute of the messages to a model, by call id."""
-    has_decisions = isinstance(sent, str) and providers.DECISION in sent
+    has_decisions = isinstance(sent, str) and any(map(sent.__contains__, DECISIONS))
     return messages.refusals(content.decoded(sent)) if has_decisions else {}
 
 
@@ -132,7 +135,8 @@ class _Messages(Sequence[SentMessage]):
 def _message(node: dict[str, Any]) -> SentMessage:
     parts = messages.walked(node)
     answers = [
-        CallReading(call_id=call_id, result=result, error=error) for call_id, result, error in messages.answered(parts)
+        edited(CallReading(call_id=call_id, result=result, error=error))
+        for call_id, result, error in messages.answered(parts)
     ]
     answers += messages.decisions(parts)
     # Where no result has an id, the last one is in the others.

@@ -22,6 +22,8 @@ _PAUSED: Final = ("I have tools to execute, but ", "Team run paused.")
 _REDACTED: Final = "__REDACTED__"
 _MAY_HAVE_TOOLS: Final = ("agno.tools", "agno.team")
 """Attributes that OpenInference writes for an agent with tools, and for a team."""
+_TEAM_NAME: Final = "agno.team.name"
+"""Of the span of a team's run, under OpenLLMetry."""
 _CONTINUED: Final = (".continue_run", ".acontinue_run")
 _OPENTELEMETRY: Final = "opentelemetry.instrumentation.genai.agno"
 
@@ -39,7 +41,7 @@ class Agno(FrameworkDialect):
     markers = Markers(
         scopes=frozenset({"openinference.instrumentation.agno", "opentelemetry.instrumentation.agno", _OPENTELEMETRY})
     )
-    reads = gen_ai.READS | openinference.READS | openllmetry.READS | {"tool.parameters", *_MAY_HAVE_TOOLS}
+    reads = gen_ai.READS | openinference.READS | openllmetry.READS | {"tool.parameters", _TEAM_NAME, *_MAY_HAVE_TOOLS}
 
     def read(self, span: Span) -> Reading | None:
         if span.scope == _OPENTELEMETRY:
@@ -47,13 +49,15 @@ class Agno(FrameworkDialect):
         kind = span.attributes.get(openllmetry.KIND)
         if kind == "tool":
             return Reading(call=_openllmetry(span), resumes=not span.parent_span_id)
-        if kind == "agent" or span.attributes.get(openinference.KIND) == "AGENT":
+        team = content.text(span.attributes.get(_TEAM_NAME))
+        if kind == "agent" or team is not None or span.attributes.get(openinference.KIND) == "AGENT":
             said = content.first_text(span.attributes, (openllmetry.ENTITY_OUTPUT, openinference.OUTPUT)) or ""
             waits = (CallRequest(name=""),) if said.startswith(_PAUSED) else ()
-            has_tools = kind == "agent" or any(key in span.attributes for key in _MAY_HAVE_TOOLS)
+            has_tools = kind == "agent" or team is not None or any(key in span.attributes for key in _MAY_HAVE_TOOLS)
             is_continued = span.name.endswith(_CONTINUED)  # with the answer that it waited for
             may_wait = has_tools and not is_continued and said in {"", _REDACTED}
-            return Reading(waits=waits, may_wait=may_wait, resumes=is_continued)
+            is_agent = None if team is None else True
+            return Reading(is_agent=is_agent, agent=team, waits=waits, may_wait=may_wait, resumes=is_continued)
         if span.attributes.get(openinference.KIND) != "TOOL":
             return None
         call = openinference.call(span)

@@ -9,7 +9,7 @@ from spanscore.contracts import CallReading, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import openinference
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.dialects._langgraph import AFTER_MODEL, graph, metadata
+from spanscore.dialects._langgraph import continues, graph, metadata
 from spanscore.dialects._tool_message import output_message
 from spanscore.model import NOT_RECORDED, Span, StatusCode
 
@@ -17,8 +17,6 @@ _PYTHON: Final = "openinference.instrumentation.langchain"
 _SCOPES: Final = frozenset({_PYTHON, "@arizeai/openinference-instrumentation-langchain"})
 _AGENT: Final = "lc_agent_name"
 _NODE: Final = "langgraph_node"
-_COMMANDS: Final = (frozenset({"goto", "resume", "update"}), frozenset({"goto", "resume", "lg_name"}))
-"""The fields of LangGraph's `Command` in Python and JavaScript."""
 
 
 class Langchain(FrameworkDialect):
@@ -40,16 +38,7 @@ class Langchain(FrameworkDialect):
             return None
         node, agent = metadata(span, _NODE), metadata(span, _AGENT)
         reading = graph(span.name, node, agent, is_marked=kind == "AGENT" or not span.parent_span_id)
-        return replace(reading, resumes=True) if _resumes(span) or span.name.endswith(AFTER_MODEL) else reading
-
-
-def _resumes(span: Span) -> bool:
-    """Return whether a graph is given a person's answer: a `Command` with `resume`."""
-    given = span.attributes.get(openinference.INPUT)
-    if span.parent_span_id or not isinstance(given, str) or '"resume"' not in given:
-        return False
-    command = content.decoded(given)
-    return isinstance(command, dict) and any(map(command.keys().__ge__, _COMMANDS)) and command["resume"] is not None
+        return replace(reading, resumes=True) if continues(span, openinference.INPUT) else reading
 
 
 def _call(span: Span) -> CallReading:

@@ -10,7 +10,7 @@ from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai, openllmetry
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.dialects._langgraph import AFTER_MODEL
+from spanscore.dialects._langgraph import continues
 from spanscore.dialects._tool_message import output_message
 from spanscore.model import JSON, NOT_RECORDED, LaterList, Recorded, Span
 
@@ -37,9 +37,7 @@ class LangchainOpenllmetry(FrameworkDialect):
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
         if attributes.get(gen_ai.OPERATION) != gen_ai.EXECUTE_TOOL and attributes.get(openllmetry.KIND) != "tool":
-            if span.name.endswith(AFTER_MODEL):
-                return Reading(resumes=True)
-            if _resumes(span):
+            if continues(span, openllmetry.ENTITY_INPUT):
                 return Reading(resumes=True)
             return _graph(span) or (Reading(is_model=True) if _answer(span) else None)
         given = content.decoded(content.first_text(attributes, (openllmetry.ENTITY_INPUT, gen_ai.ARGUMENTS)))
@@ -69,15 +67,6 @@ class LangchainOpenllmetry(FrameworkDialect):
         return ModelReading(
             requests=messages.requests(answer), history=LaterList(lambda: sent_messages.history_in(content.text(sent)))
         )
-
-
-def _resumes(span: Span) -> bool:
-    """Return whether a graph of JavaScript is given a person's answer: a `Command` with `resume`."""
-    given = span.attributes.get(openllmetry.ENTITY_INPUT)
-    if span.scope != _JAVASCRIPT or not isinstance(given, str) or '"resume"' not in given:
-        return False
-    command = content.decoded(given)
-    return content.field(command, "lg_name") == "Command" and content.field(command, "resume") is not None
 
 
 def _graph(span: Span) -> Reading | None:

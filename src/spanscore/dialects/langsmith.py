@@ -11,7 +11,7 @@ from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.dialects._langgraph import graph
+from spanscore.dialects._langgraph import continues, graph
 from spanscore.dialects._tool_message import ToolMessage, output_message
 from spanscore.model import NOT_RECORDED, Recorded, Span
 
@@ -56,6 +56,7 @@ class Langsmith(FrameworkDialect):
             is_agent=run.is_agent,
             agent=run.agent,
             conversation_id=content.first_text(attributes, _CONVERSATION),
+            resumes=kind == "chain" and continues(span, _PROMPT),
         )
 
     def read_model(self, span: Span) -> ModelReading | None:

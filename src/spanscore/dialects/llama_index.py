@@ -24,6 +24,8 @@ STEP: Final = ".run_agent_step"
 _ANSWERED: Final = '{"response": {'
 """The beginning of the result of such a step, under OpenLLMetry."""
 _OPENTELEMETRY: Final = "opentelemetry.instrumentation.genai.llama_index"
+_CONTINUES: Final = re.compile(r'\{"init_state":\s*\{"is_running":\s*true\b')
+"""The beginning of what a workflow is given, under OpenInference, if it continues with a saved context."""
 _INNER_TOOL: Final = "FunctionTool.task"
 
 
@@ -33,7 +35,8 @@ class LlamaIndex(FrameworkDialect):
     OpenInference writes spans of `FunctionTool`, OpenLLMetry spans `*.task` with a tool's name; both have the
     ToolOutput as JSON. OpenLLMetry writes a second span of each call, `FunctionTool.task`; without both, the tool
     waits for a person's event. The agent's name is at the end of the values that the steps of the workflow pass on.
-    A step in which an agent asks its model is beside the steps that call the tools. OpenTelemetry follows the GenAI
+    A step in which an agent asks its model is beside the steps that call the tools. Under OpenInference a workflow that
+    continues with a saved context is given that it runs. OpenTelemetry follows the GenAI
     conventions: an agent whose own answer asks for calls has stopped at them.
     """
 
@@ -58,7 +61,9 @@ class LlamaIndex(FrameworkDialect):
         if span.name == _INNER_TOOL:
             return Reading(call=CallReading(), part_of_call=True)
         agent, is_step = _agent(span), _is_step(span)
-        return Reading(agent=agent, is_model=is_step) if agent or is_step else None
+        given = None if span.parent_span_id else content.text(attributes.get(openinference.INPUT))
+        continues = given is not None and _CONTINUES.match(given) is not None
+        return Reading(agent=agent, is_model=is_step, resumes=continues) if agent or is_step or continues else None
 
     def read_model(self, span: Span) -> ModelReading | None:
         return ModelReading(requests=tuple(_requests(span))) if _is_step(span) else None

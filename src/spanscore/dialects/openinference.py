@@ -151,10 +151,15 @@ def history(span: Span) -> Sequence[SentMessage]:
         return ()
     told = sent_messages.numbered_history(attributes, _INPUT_MESSAGES, _FIELD)
     has_calls = any(each.requests for each in told)
-    if has_calls and not _marks_failures(whole):
+    if has_calls and not _marks_more(whole):
         return told
     in_whole = sent_messages.history_in(whole)
     return told if has_calls and not any(each.requests for each in in_whole) else in_whole or told
+
+
+def _marks_more(given: AttributeValue) -> bool:
+    """Return whether the input may hold a mark of LangChain's that the other attributes leave out."""
+    return _marks_failures(given) or (isinstance(given, str) and messages.LANGCHAIN_DECISION in given)
 
 
 def _marks_failures(given: AttributeValue) -> bool:

@@ -118,8 +118,10 @@ def earlier_calls(
             and not (call.answer is LEFT_OUT and is_known(call.request))  # this trace has it
         ]
         if not is_resumed:
-            # A specialist may be handed the calls of others; below a call nothing says so.
-            uncertain = [call for call in uncertain if not is_known(call.request)] if below == NONE else []
+            # A specialist may be handed the calls of others; below a call nothing says so, unless the run continues in
+            # that call.
+            may_be_own = below == NONE or resumption.tail_of(below) is not None
+            uncertain = [call for call in uncertain if not is_known(call.request)] if may_be_own else []
         agent = tree.agents.get(tail.model) or tree.agent_of(tail.model)
         found.append(
             EarlierCalls(

@@ -43,10 +43,7 @@ def joined(requested: Requested, calls: Mapping[int, CallReading]) -> list[tuple
         place = resumption.place_of(tail)
         found.update((index, (None if rank is None else rank + place, call)) for index, (rank, call) in of_tail.items())
     ranked = [found[index] for index in calls]
-    completed = [
-        call if _is_whole(call) else _completed(call, None if rank is None else requested.request(rank), requested)
-        for rank, call in ranked
-    ]
+    completed = [call if _is_whole(call) else _completed(call, rank, requested) for rank, call in ranked]
     return [*zip([rank for rank, _ in ranked], _with_results(completed, requested), strict=True)]
 
 
@@ -168,17 +165,32 @@ def _is_whole(call: CallReading) -> bool:
     return is_named and call.arguments is not NOT_RECORDED and call.sole_argument is None
 
 
-def _completed(call: CallReading, request: CallRequest | None, requested: Requested) -> CallReading:
+def _completed(call: CallReading, rank: int | None, requested: Requested) -> CallReading:
     name, arguments, call_id = call.name, call.arguments, call.call_id
-    if request is not None:
+    if rank is not None:
+        request = requested.request(rank)
         name, call_id = name or request.name, call_id or request.call_id
-        if arguments is NOT_RECORDED or _is_sole(request.arguments, call.sole_argument):
+        if rank < 0 and _is_edited(call, request):
+            if name == request.name and isinstance(request.arguments, dict) and len(request.arguments) == 1:
+                arguments = dict.fromkeys(request.arguments, call.sole_argument)
+        elif arguments is NOT_RECORDED or _is_sole(request.arguments, call.sole_argument):
             arguments = request.arguments
     if arguments is NOT_RECORDED and call.sole_argument is not None:
         arguments = _named(call.sole_argument, requested.definitions.get(call.name or ""))
     if name is call.name and arguments is call.arguments and call_id is call.call_id:
         return call
     return replace(call, name=name, arguments=arguments, call_id=call_id)
+
+
+def _is_edited(call: CallReading, request: CallRequest) -> bool:
+    """Return whether a person has changed the lone argument of a call for which the run has waited."""
+    asked = _sole_value(request.arguments)
+    # A long text may be cut.
+    return (
+        call.arguments is NOT_RECORDED
+        and call.sole_argument is not None
+        and not (asked or "").startswith(call.sole_argument)
+    )
 
 
 def _named(argument: str, definition: JSON) -> Recorded:

@@ -40,18 +40,20 @@ class Requested:
     def asking(self, run_of: Sequence[int]) -> set[int]:
         """Return the runs in which a model asked for tools: by its answer, or because a later request has the result.
 
-        Results in the first request of an agent are of turns before the run. A demand to repeat structured output is no
-        result.
+        Results in the first request of an agent are of turns before the run, as are those in the spans within its span:
+        they are of the same request. A demand to repeat structured output is no result.
         """
         runs: set[int] = set()
-        firsts: dict[tuple[int, str | None], ModelReading] = {}
+        firsts: dict[tuple[int, str | None], dict[int, ModelReading]] = {}
         for index, reading in self._readings.items():
             run = run_of[index]
             if reading.asks or reading.requests:
                 runs.add(run)
             elif run not in runs and not reading.output_tools and not self._tree.spans[index].is_log:
-                first = firsts.setdefault((run, self._tree.agent_of(index)), reading)
-                if first is not reading and not reading.answers.keys() <= first.answers.keys():
+                first = firsts.setdefault((run, self._tree.agent_of(index)), {})
+                if not first or self._tree.parents[index] in first:
+                    first[index] = reading
+                elif not reading.answers.keys() <= set().union(*(each.answers for each in first.values())):
                     runs.add(run)
         return runs
 

@@ -32,11 +32,14 @@ class SentCall(NamedTuple):
 
 
 def restored(sent: SentCall, agent: str | None) -> ToolCall:
-    """Return a call of an earlier trace."""
+    """Return a call of an earlier trace: as its answer says that it was made, else as it was asked for."""
     answer = sent.answer
+    made = sent.request
+    if answer is not None and answer.name is not None:
+        made = replace(made, name=answer.name, arguments=answer.arguments)
     return ToolCall(
-        name=sent.request.name,
-        arguments=sent.request.arguments,
+        name=made.name,
+        arguments=made.arguments,
         result=NOT_RECORDED if answer is None else answer.result,
         error=None if answer is None else answer.error,
         call_id=sent.request.call_id,

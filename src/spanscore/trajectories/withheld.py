@@ -221,16 +221,20 @@ class Withheld:
         )
         asking.update((index, index) for index in self._last_steps(unnamed))
         latest_ns = {parents[index]: self._tree.spans[index].start_ns for index in self._calls}
+        told = {NONE: False}
+        """Whether the call of a pause is known by it, or by a pause around it, which is the same one."""
         for index in unnamed:
             found = below.get(index)
+            is_told = told.get(above[index], False)
             if not readings[index].ends_asking:
-                found = found or beside.get(parents[index], [_UNNAMED])
+                found = found or beside.get(parents[index], [_UNNAMED] * (not is_told))
             elif index in asking and not found:
                 is_executed = latest_ns.get(parents[asking[index]], 0) >= self._tree.spans[asking[index]].start_ns
                 # If calls of this answer are executed, others may wait, or the run has reached its limit.
                 found = [] if is_executed else [_UNNAMED]
                 self.may_wait.extend([index] * is_executed)
             asked = asked_last.get(index, NONE)
+            told[index] = is_told or bool(found)
             for request in found or ():
                 self._ask(request, "waits", index, asked)
                 self._add_open(index, asked, above)
