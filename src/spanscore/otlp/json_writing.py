@@ -32,7 +32,7 @@ _MOST_OBJECTS: Final = 500_000
 _KINDS_OF_METRICS: Final = tuple(each.json_name for each in Metric.DESCRIPTOR.oneofs_by_name["data"].fields)
 
 
-class EncodedLogs(NamedTuple):
+class EncodedRecords(NamedTuple):
     """A request with logs or metrics."""
 
     body: bytes
@@ -52,7 +52,7 @@ class EncodedSpans(NamedTuple):
     """The accepted spans that are not in it."""
 
 
-def logs_to_protobuf(document: Any) -> EncodedLogs:
+def logs_to_protobuf(document: Any) -> EncodedRecords:
     """Write a parsed request with logs (see `parse_request`) in protobuf, without empty resources and scopes.
 
     Raises:
@@ -61,19 +61,19 @@ def logs_to_protobuf(document: Any) -> EncodedLogs:
     return at_once(_writing_logs(document))
 
 
-def writing_logs(body: bytes) -> Steps[EncodedLogs]:
+def writing_logs(body: bytes) -> Steps[EncodedRecords]:
     """Write a request with logs that is not parsed like `logs_to_protobuf`, in steps of one record.
 
     Raises:
         MalformedRequest: it is not JSON, has too many values, or as `logs_to_protobuf`.
     """
     if not body:
-        return EncodedLogs(b"", (), ())
+        return EncodedRecords(b"", (), ())
     check_number_of_values(body, _MOST_OBJECTS)
     return (yield from _writing_logs((yield from _opening(body))))
 
 
-def _writing_logs(request: Any) -> Steps[EncodedLogs]:
+def _writing_logs(request: Any) -> Steps[EncodedRecords]:
     writing = _Writing(LogRecord)
     written = yield from writing.request((yield from taking_apart(request, LOGS)))
     refused = [*writing.findings.refused.values()]
@@ -83,10 +83,10 @@ def _writing_logs(request: Any) -> Steps[EncodedLogs]:
         if not written and not refused:
             raise
         refused.append(RefusedSpans(Refusal.UNKNOWN_FIELD, 0, error.what))
-    return EncodedLogs(written, tuple(refused), tuple(writing.findings.lost))
+    return EncodedRecords(written, tuple(refused), tuple(writing.findings.lost))
 
 
-def writing_metrics(body: bytes) -> Steps[EncodedLogs]:
+def writing_metrics(body: bytes) -> Steps[EncodedRecords]:
     """Return a request with metrics in OTLP/JSON as protobuf, in steps that each write a few values.
 
     Raises:
@@ -101,7 +101,7 @@ def writing_metrics(body: bytes) -> Steps[EncodedLogs]:
         raise MalformedRequest(f"not an ExportMetricsServiceRequest in JSON: {refused[0].example}")
     if not written:
         yield from checking_way(request, METRICS)
-    return EncodedLogs(written, refused, ())
+    return EncodedRecords(written, refused, ())
 
 
 def accepted_only_from_json(request: Any, spans: Sequence[Span]) -> bytes:

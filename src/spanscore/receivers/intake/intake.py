@@ -18,7 +18,7 @@ from spanscore.otlp.from_json import decoding_json
 from spanscore.otlp.from_logs import decoding_logs, with_refused
 from spanscore.otlp.from_protobuf import decoding_protobuf
 from spanscore.otlp.json_writing import EncodedSpans, accepting_only_from_json, writing_logs, writing_metrics
-from spanscore.otlp.readable_logs import readable_logs, readable_metrics
+from spanscore.otlp.readable_records import readable_logs, readable_metrics
 from spanscore.otlp.slices import Steps, in_slices
 from spanscore.receivers.intake.admission import SmallestFirst
 from spanscore.receivers.intake.consumers import Onward, OtherSignal, RequestStore, Take

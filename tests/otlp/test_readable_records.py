@@ -18,8 +18,8 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from otlp.log_requests import record
 from receivers.otlp_requests import field, refusal, request_of, simple_span, trace_id
 from spanscore.otlp.findings import MalformedRequest, Refusal
-from spanscore.otlp.json_writing import EncodedLogs
-from spanscore.otlp.readable_logs import readable_logs, readable_metrics
+from spanscore.otlp.json_writing import EncodedRecords
+from spanscore.otlp.readable_records import readable_logs, readable_metrics
 from spanscore.otlp.slices import at_once
 
 NAMES = ("codex.",)
@@ -42,7 +42,7 @@ def called(number: int, name: str = "codex.tool_result", text: str = "") -> LogR
     return record(name, trace_id=trace_id(number), severity_text=text)
 
 
-def readable(body: bytes) -> EncodedLogs:
+def readable(body: bytes) -> EncodedRecords:
     """Return what can be read of a request."""
     return at_once(readable_logs(body, NAMES))
 

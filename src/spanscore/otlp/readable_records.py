@@ -18,7 +18,7 @@ from spanscore.otlp.field_numbers import RESOURCE_SPANS, SCOPE_SPANS, SPANS
 from spanscore.otlp.findings import Findings, MalformedRequest, SpanRefused
 from spanscore.otlp.from_logs import BEGINS_NO_RECORD, IDS
 from spanscore.otlp.from_protobuf import parsing
-from spanscore.otlp.json_writing import EncodedLogs
+from spanscore.otlp.json_writing import EncodedRecords
 from spanscore.otlp.limits import SPANS_PER_REQUEST
 from spanscore.otlp.protobuf_check import checking
 from spanscore.otlp.slices import Steps
@@ -46,7 +46,7 @@ _POINTS: Final = Gauge.DATA_POINTS_FIELD_NUMBER
 """In a metric of any kind."""
 
 
-def readable_logs(body: bytes, names: Sequence[str]) -> Steps[EncodedLogs]:
+def readable_logs(body: bytes, names: Sequence[str]) -> Steps[EncodedRecords]:
     """Return a request as it is, or without its broken records, resources and scopes, in steps.
 
     A broken record without any of these names, of events that are read, is not lost to its run.
@@ -57,7 +57,7 @@ def readable_logs(body: bytes, names: Sequence[str]) -> Steps[EncodedLogs]:
     return (yield from _readable(body, _Salvaging(body, _LOGS, LogRecord, names)))
 
 
-def readable_metrics(body: bytes) -> Steps[EncodedLogs]:
+def readable_metrics(body: bytes) -> Steps[EncodedRecords]:
     """Return a request with metrics as it is, or without its broken metrics, resources and scopes, in steps.
 
     Raises:
@@ -66,7 +66,7 @@ def readable_metrics(body: bytes) -> Steps[EncodedLogs]:
     return (yield from _readable(body, _Salvaging(body, _METRICS, Metric, ())))
 
 
-def _readable(body: bytes, salvaging: _Salvaging) -> Steps[EncodedLogs]:
+def _readable(body: bytes, salvaging: _Salvaging) -> Steps[EncodedRecords]:
     try:
         yield from checking(body, salvaging.levels[0][0])
     except MalformedRequest as error:
@@ -78,8 +78,8 @@ def _readable(body: bytes, salvaging: _Salvaging) -> Steps[EncodedLogs]:
             raise error from None
         if salvaging.others == salvaging.records or not (written or salvaging.item_type is LogRecord):
             raise
-        return EncodedLogs(written, tuple(salvaging.findings.refused.values()), tuple(salvaging.findings.lost))
-    return EncodedLogs(body, (), ())
+        return EncodedRecords(written, tuple(salvaging.findings.refused.values()), tuple(salvaging.findings.lost))
+    return EncodedRecords(body, (), ())
 
 
 class _Salvaging:
