@@ -52,8 +52,6 @@ def outlive_readers(*names: str) -> None:
     codecs.register_error(_ESCAPING, _escaped)
     for name in ("stdin", "stdout", "stderr"):
         stream = getattr(sys, name)
-        if name != "stdin" and isinstance(stream, io.TextIOWrapper) and stream is getattr(sys, f"__{name}__"):
-            stream.reconfigure(errors=_ESCAPING)
         if stream is None:
             # In this order: the lowest free descriptor is the one that was closed.
             empty = os.open(os.devnull, os.O_RDWR)
@@ -79,7 +77,7 @@ def _outliving(stream: io.TextIOWrapper) -> TextIO:
     return io.TextIOWrapper(
         output if stream.write_through else io.BufferedWriter(output),  # unbuffered if Python was started so
         encoding="utf-8" if os.name == "nt" else stream.encoding,  # there, pipes have the letters of some languages
-        errors=stream.errors,
+        errors=_ESCAPING,
         newline="\n",
         line_buffering=stream.line_buffering,
         write_through=stream.write_through,

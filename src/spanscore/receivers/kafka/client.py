@@ -191,7 +191,9 @@ class GroupMember:
         assert partition is not None  # noqa: S101 - records that were read have one
         assert offset is not None  # noqa: S101 - as above
         if partition not in ends:
-            _, ends[partition] = self._consumer.get_watermark_offsets(self._place(partition), cached=True) or (0, 0)
+            ends[partition] = 0
+            with suppress(self._library.KafkaException):  # the partition was revoked
+                _, ends[partition] = self._consumer.get_watermark_offsets(self._place(partition), cached=True)
         kind, written_ms = message.timestamp()
         written_at = None if kind == self._library.TIMESTAMP_NOT_AVAILABLE else written_ms / 1e3
         return KafkaRecord(

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from spanscore.errors import ConfigError
+from spanscore.receivers.sockets.watched_files import WatchedFiles
+
+_Content = TypeVar("_Content")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustFiles:
-    """Files in PEM, for connections over TLS."""
+    """Files in PEM, for connections over TLS. Connections made after they have changed use them as they are then."""
 
     ca_file: Path | None = None
     """The certificates to trust, in place of those of the system."""
@@ -19,6 +24,16 @@ class TrustFiles:
     """The client's certificate, and the intermediate ones up to its authority."""
     key_file: Path | None = None
     """The key of the client's certificate."""
+
+    def watched(self, read: Callable[[], _Content]) -> WatchedFiles[_Content]:
+        """Return what is read from the files, which are read again when they change: certificates are renewed.
+
+        Raises:
+            ConfigError: a file cannot be read, or has the wrong content.
+        """
+        paths = [path for path in (self.ca_file, self.cert_file, self.key_file) if path is not None]
+        told = f"the certificates for the receiver again: {', '.join(map(str, paths))}"
+        return WatchedFiles(paths, read, "the certificates for the receiver", lambda _: told)
 
 
 def tls_context(files: TrustFiles) -> ssl.SSLContext:

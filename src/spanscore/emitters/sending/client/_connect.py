@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Final, Literal, TypeAlias
 
 from spanscore.contracts.settings import parsed_url
@@ -51,14 +52,15 @@ def connect(
         _check_header(name, value)
     if files is not None and url.scheme != "https":
         raise ConfigError(f"certificates are of use only where the endpoint begins with https://, not for {endpoint!r}")
-    tls = tls_context(files or TrustFiles()) if url.scheme == "https" else None
+    trusted = (files or TrustFiles()) if url.scheme == "https" else None
     # Only what the protocol needs is loaded.
     if protocol == "grpc":
         from spanscore.emitters.sending.client._grpc import GrpcClient  # noqa: PLC0415
 
-        return GrpcClient(url, sent, timeout_s, files)
+        return GrpcClient(url, sent, timeout_s, trusted)
     from spanscore.emitters.sending.client._http import HttpClient  # noqa: PLC0415
 
+    tls = None if trusted is None else trusted.watched(partial(tls_context, trusted))
     return HttpClient(url, sent, timeout_s, tls)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Final, cast
 from urllib.parse import SplitResult
 
@@ -23,7 +24,7 @@ from spanscore.emitters.sending.client._answer import (
     accepted,
     shown,
 )
-from spanscore.emitters.sending.client._client_tls import TrustFiles, content_of
+from spanscore.emitters.sending.client._client_tls import TrustFiles, content_of, tls_context
 from spanscore.sdk.identity import scope_version
 
 _SERVICES: Final[Mapping[Signal, str]] = {"traces": "trace", "metrics": "metrics", "logs": "logs"}
@@ -64,22 +65,18 @@ class GrpcClient:
     def __init__(
         self, url: SplitResult, headers: Mapping[str, str], timeout_s: float, files: TrustFiles | None = None
     ) -> None:
-        target = url.netloc if url.port else f"{url.netloc}:{_PORTS[url.scheme]}"
-        options = (*_OPTIONS, ("grpc.primary_user_agent", f"spanscore/{scope_version()}"))
-        self._channel: Final = (
-            grpc.secure_channel(target, _credentials(files or TrustFiles()), options)
-            if url.scheme == "https"
-            else grpc.insecure_channel(target, options)
-        )
+        self._target: Final = url.netloc if url.port else f"{url.netloc}:{_PORTS[url.scheme]}"
+        self._tls: Final = None if files is None else files.watched(partial(_credentials, files))
         self._metadata: Final = tuple(headers.items())
         self._timeout_s: Final = timeout_s
-        self._exports: Final[Mapping[Signal, grpc.UnaryUnaryMultiCallable[bytes, bytes]]] = {
-            signal: self._channel.unary_unary(f"/opentelemetry.proto.collector.{name}.v1.{name.title()}Service/Export")
-            for signal, name in _SERVICES.items()
-        }
+        self._is_closed = False
+        self._open()
 
     def send(self, signal: Signal, body: bytes) -> Answer:
         """Send a request and wait for the answer."""
+        if self._tls is not None and self._tls.look_again():
+            self._channel.close()
+            self._open()
         try:
             response = self._exports[signal](body, timeout=self._timeout_s, metadata=self._metadata)
         except grpc.RpcError as error:
@@ -90,9 +87,24 @@ class GrpcClient:
 
     def close(self) -> None:
         """Close the connection, which ends the request that is being sent, and all later ones."""
+        self._is_closed = True
         self._channel.close()
 
     abort = close
+
+    def _open(self) -> None:
+        options = (*_OPTIONS, ("grpc.primary_user_agent", f"spanscore/{scope_version()}"))
+        self._channel = channel = (
+            grpc.insecure_channel(self._target, options)
+            if self._tls is None
+            else grpc.secure_channel(self._target, self._tls.content, options)
+        )
+        self._exports: Mapping[Signal, grpc.UnaryUnaryMultiCallable[bytes, bytes]] = {
+            signal: channel.unary_unary(f"/opentelemetry.proto.collector.{name}.v1.{name.title()}Service/Export")
+            for signal, name in _SERVICES.items()
+        }
+        if self._is_closed:  # meanwhile, by another thread
+            channel.close()
 
 
 def _answer(error: grpc.Call) -> Answer:
@@ -121,6 +133,7 @@ def _refusal(found: re.Match[str]) -> str:
 
 
 def _credentials(files: TrustFiles) -> grpc.ChannelCredentials:
+    tls_context(files)  # gRPC itself only reports that it cannot connect
     roots, key, chain = (
         None if path is None else content_of(path) for path in (files.ca_file, files.key_file, files.cert_file)
     )

@@ -28,6 +28,7 @@ from spanscore.emitters.sending.client._answer import (
     accepted,
     shown,
 )
+from spanscore.receivers.sockets.watched_files import WatchedFiles
 from spanscore.sdk.identity import scope_version
 
 _PROTOBUF: Final = "application/x-protobuf"
@@ -43,7 +44,11 @@ class HttpClient:
     """Sends over HTTP. Redirects are not followed: requests are for the configured receiver only."""
 
     def __init__(
-        self, url: SplitResult, headers: Mapping[str, str], timeout_s: float, tls: ssl.SSLContext | None = None
+        self,
+        url: SplitResult,
+        headers: Mapping[str, str],
+        timeout_s: float,
+        tls: WatchedFiles[ssl.SSLContext] | None = None,
     ) -> None:
         self._url: Final = url
         self._prefix: Final = _OWN_PATH.sub("", url.path.rstrip("/"))
@@ -101,11 +106,13 @@ class HttpClient:
 
     def _connected(self, deadline: float) -> HTTPConnection:
         if self._connection is None and not self._aborted:
+            if self._tls is not None:
+                self._tls.look_again()
             host, port, left_s = self._url.hostname or "", self._url.port, _left_s(deadline)
             self._connection = (
                 HTTPConnection(host, port, timeout=left_s)
                 if self._tls is None
-                else HTTPSConnection(host, port, timeout=left_s, context=self._tls)
+                else HTTPSConnection(host, port, timeout=left_s, context=self._tls.content)
             )
             self._connection.connect()
         connection = self._connection
