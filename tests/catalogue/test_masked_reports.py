@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from pyarrow.parquet import read_table
@@ -17,6 +17,7 @@ from pyarrow.parquet import read_table
 import spanscore as package
 from catalogue.test_redaction import CALLS, CANARY, PARAMETERS, Stumbles
 from commands import spanscore
+from examples import at_most
 from otlp_capture import capturing, spans_of
 from receivers.otlp_requests import request_of, simple_span, texts, to_json
 from serving import ON_ANY_PORT, eventually, serving
@@ -86,7 +87,7 @@ def hiding(value: Any, *, is_masked: bool = False) -> Any:
     return (CANARY if is_masked else SHOWN) if isinstance(value, str) else value
 
 
-@settings(max_examples=60)
+@at_most(60)
 @given(st.dictionaries(st.sampled_from(["a", "b", "email"]), JSONS, min_size=1), JSONS, JSONS, st.booleans())
 def test_nothing_of_any_call_is_shown(
     arguments: Mapping[str, Any],

@@ -146,24 +146,33 @@ def _reading(kind: FieldDescriptor) -> Callable[[Any], Any]:
 
 
 def _object(message: Message) -> dict[str, Any]:
-    return {
-        kind.json_name: (
-            [_json(kind, item) for item in value] if isinstance(value, MutableSequence) else _json(kind, value)
-        )
-        for kind, value in message.ListFields()
-    }
+    written = {}
+    for kind, value in message.ListFields():
+        name, write = _written(kind)
+        written[name] = [*map(write, value)] if isinstance(value, MutableSequence) else write(value)
+    return written
 
 
-def _json(kind: FieldDescriptor, value: Any) -> Any:
-    if isinstance(value, Message):
-        return _object(value)
+@cache
+def _written(kind: FieldDescriptor) -> tuple[str, Callable[[Any], Any]]:
+    """Return the name of a field in JSON, and what writes a value."""
+    return kind.json_name, _writing(kind)
+
+
+def _writing(kind: FieldDescriptor) -> Callable[[Any], Any]:
+    if kind.message_type is not None:
+        return _object
     if kind.name in _IDS:
-        return value.hex()
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    if kind.type in _WRITTEN_AS_TEXT:
-        return str(value)
-    if isinstance(value, float) and not math.isfinite(value):
+        return bytes.hex
+    if kind.type == FieldDescriptor.TYPE_BYTES:
+        return lambda value: base64.b64encode(value).decode()
+    if kind.type == FieldDescriptor.TYPE_DOUBLE:
+        return _number
+    return str if kind.type in _WRITTEN_AS_TEXT else lambda value: value
+
+
+def _number(value: float) -> Any:
+    if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value
 

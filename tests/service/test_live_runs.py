@@ -12,9 +12,10 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import at_most
 from receivers.otlp_requests import corpus_lines
 from reports.page.shown_runs import report_of
 from service.test_live_page import Served, served
@@ -205,7 +206,7 @@ def test_no_query_does_harm() -> None:
     """Whatever it is, the answer is one of runs or the message that says what is wrong."""
     with served() as page:
 
-        @settings(deadline=None, max_examples=50)
+        @at_most(50)
         @given(
             st.one_of(
                 st.binary(max_size=60),
@@ -282,11 +283,11 @@ def test_a_proxy_may_leave_a_slash(path: str) -> None:
 
 
 def test_readers_that_do_not_read_keep_nobody_out() -> None:
-    """Two hundred of them; each honest reader after them has the whole answer, and so have those of the page."""
+    """Sixty of them; each honest reader after them has the whole answer, and so have those of the page."""
     with served(readers=PageReaders(patience_s=0)) as page, ExitStack() as stack:
         arguments = {"note": "x" * 60_000}
         emitted(page, *(report_of(number, {"name": "f", "arguments": arguments}) for number in range(1, 21)))
-        for _ in range(200):
+        for _ in range(60):
             assert stack.enter_context(deaf(page.address, "/runs.json")).recv(12) == b"HTTP/1.1 200"
         for _ in range(3):
             assert all_of(stack.enter_context(deaf(page.address, "/runs.json"))).endswith(b"]}\n")

@@ -485,13 +485,14 @@ def _above(tree: SpanTree, rest: set[int]) -> set[int]:
     return found
 
 
-@pytest.mark.parametrize("share", range(2))
+@pytest.mark.parametrize("share", range(3))
 def test_recorded_runs_that_are_cut(share: int) -> None:
     """The rest of a run of one agent has the calls of the whole run, wherever the run is cut, if the messages tell."""
     reader = built_in_reader()
+    third = len(NAMES) // 3 + 1
     cuts = restored = 0
     wrong: list[tuple[str, list[str]]] = []
-    for name in NAMES[share::2]:
+    for name in NAMES[share * third :][:third]:
         for spans in recorded(name).values():
             (run, *others) = read(*spans, reader=reader)
             if others or run.unread or not run.completeness.complete or len(run.invocations or ()) > 1:
@@ -507,7 +508,7 @@ def test_recorded_runs_that_are_cut(share: int) -> None:
                     if known not in (sorted(run.names), sorted([*run.names, *withheld])):
                         wrong.append((name, known))
 
-    assert 400 < cuts < 2.1 * restored
+    assert 250 < cuts < 2 * restored
     # The messages of the caller do not hold the calls of the agent that it has called by a tool.
     of_tools = {"deepagents-genai", "langchain-js-tl-wrapped", "llama-index-approval"}
     assert of_tools >= {name for name, _ in wrong}, wrong

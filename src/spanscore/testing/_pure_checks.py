@@ -6,7 +6,9 @@ import dataclasses
 import json
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import Any, Final, NoReturn
+from functools import cache
+from operator import attrgetter
+from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
 from spanscore.compare.matching import json_key
 from spanscore.contracts import (
@@ -39,7 +41,11 @@ from spanscore.trajectories.wanted import wanted_attributes
 
 _MANY: Final = 2_000
 _DEEP: Final = 2_000
+_PLAIN: Final = frozenset({bool, str, type(None)})
 _ROUNDS: Final = 4
+
+_Method: TypeAlias = tuple[Callable[[Span], object], type[object]]
+"""A method that reads a span, and the type of its answer, which may also be None."""
 
 
 def check_evaluator(evaluator: Evaluator, trajectories: Iterable[Trajectory] | None = None) -> None:
@@ -92,19 +98,23 @@ def check_dialect(dialect: Dialect, spans: Iterable[Span] = ()) -> None:
     examples = [*_marked(dialect.markers), *spans]
     if not any(_marked(dialect.markers)):
         fail(type(dialect).__name__, "needs at least one marker; without it no span is ever offered")
+    reading: list[_Method] = [(dialect.read, Reading), (dialect.read_model, ModelReading)]
+    model_calls: list[_Method] = []
+    if isinstance(dialect, TellsModelCalls):
+        model_calls.append((dialect.read_model_call, ModelCallReading))
     for example in examples:
         asked: set[str] = set()
         asked_for_model_calls: set[str] = set()
-        _check_reading(dialect, example, asked)
-        _check_model_call(dialect, example, asked_for_model_calls)
+        _check_methods(dialect, reading, example, asked)
+        _check_methods(dialect, model_calls, example, asked_for_model_calls)
         tried: set[str] = set()
         for _ in range(_ROUNDS):
             new = asked.union(asked_for_model_calls, example.attributes) - tried
             for key in sorted(new):
                 for value in _hostile_values():
                     hostile = example._replace(attributes={**example.attributes, key: value})
-                    _check_reading(dialect, hostile, asked)
-                    _check_model_call(dialect, hostile, asked_for_model_calls)
+                    _check_methods(dialect, reading, hostile, asked)
+                    _check_methods(dialect, model_calls, hostile, asked_for_model_calls)
             tried |= new
         for said, keys in (("reads", asked), ("reads_for_model_calls", asked_for_model_calls)):
             wanted = wanted_attributes([dialect], model_calls=said != "reads")
@@ -182,20 +192,15 @@ def _check_settings(dialect: Dialect) -> None:
         fail(type(dialect).__name__, f"capture_settings must be a tuple of CaptureSetting, not {settings!r}")
 
 
-def _check_reading(dialect: Dialect, span: Span, asked: set[str]) -> None:
-    _check_method(dialect, dialect.read, Reading, span, asked)
-    _check_method(dialect, dialect.read_model, ModelReading, span, asked)
-
-
-def _check_model_call(dialect: Dialect, span: Span, asked: set[str]) -> None:
-    if isinstance(dialect, TellsModelCalls):
-        _check_method(dialect, dialect.read_model_call, ModelCallReading, span, asked)
+def _check_methods(dialect: Dialect, methods: Iterable[_Method], span: Span, asked: set[str]) -> None:
+    for method, expected in methods:
+        _check_method(dialect, method, expected, span, asked)
 
 
 def _check_method(
     dialect: Dialect, method: Callable[[Span], object], expected: type[object], span: Span, asked: set[str]
 ) -> None:
-    where = f"{type(dialect).__name__}.{method.__name__}({span!r:.500})"
+    where = _Offered(dialect, method.__name__, span)
     watched = _Watched(span.attributes)
     offered = span._replace(attributes=watched)
     answer = called(where, method, offered)
@@ -207,6 +212,17 @@ def _check_method(
         fail(where, "answers differently when asked again")
     if dict(watched) != dict(span.attributes):
         fail(where, "changes the span's attributes")
+
+
+class _Offered(NamedTuple):
+    """A span that is read, written out only for a message: that takes longer than most reading."""
+
+    dialect: Dialect
+    method: str
+    span: Span
+
+    def __str__(self) -> str:
+        return f"{type(self.dialect).__name__}.{self.method}({self.span!r:.500})"
 
 
 class _Watched(dict[str, AttributeValue]):
@@ -263,13 +279,23 @@ def _definitions() -> dict[str, Any]:
 
 
 def _comparable(answer: Any) -> Hashable:
-    if dataclasses.is_dataclass(answer):
-        return tuple(_comparable(getattr(answer, field.name)) for field in dataclasses.fields(answer))
+    kind = type(answer)
+    if kind in _PLAIN:  # most of what a reading holds, and checked fastest
+        return kind, answer
+    if values := _values(answer.__class__):
+        return tuple([(type(each), each) if type(each) in _PLAIN else _comparable(each) for each in values(answer)])
     if isinstance(answer, (tuple, LaterList)):
         return tuple(map(_comparable, answer))
     if isinstance(answer, Mapping):
         return tuple((name, json_key(value)) for name, value in answer.items())
     return json_key(answer)
+
+
+@cache
+def _values(kind: type[Any]) -> Callable[[Any], tuple[Any, ...]] | None:
+    """Return what gives the values of all fields of a dataclass."""
+    names = [field.name for field in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else []
+    return attrgetter(*names, names[0]) if names else None  # of one name it gives no tuple
 
 
 def _contents(trajectory: Trajectory) -> Hashable:
@@ -286,12 +312,12 @@ def summary(trajectory: Trajectory) -> str:
     return f"{len(trajectory.calls)} calls starting with {names}, {trajectory.completeness}"
 
 
-def called(where: str, function: Callable[[Any], Any], argument: Any) -> Any:
+def called(where: object, function: Callable[[Any], Any], argument: Any) -> Any:
     try:
         return function(argument)
     except Exception as error:
         raise AssertionError(f"{where}: must not raise, but raised {type(error).__name__}: {error}") from error
 
 
-def fail(where: str, what: str) -> NoReturn:
+def fail(where: object, what: str) -> NoReturn:
     raise AssertionError(f"{where}: {what}")
