@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -117,6 +118,22 @@ def test_results_are_looked_at_once() -> None:
 
     assert all(compiled.matches(number, run.before(number + 1)) for number in range(10_000))
     assert not any(compiled.matches(number, run.before(number)) for number in range(10_000))
+
+
+def test_the_latest_values_are_told_at_no_cost() -> None:
+    """A text of many differences parses no result again; of many values the latest three are named."""
+    padded = [("lookup", json.dumps({"amount": number, "pad": "x" * 60_000})) for number in range(10)]
+    run = Results(padded)
+    compiled = matcher({"$from": "lookup", "path": "/amount"})
+
+    for _ in range(60):
+        (first,) = compiled.differences("all", run.before(10))
+        (second,) = compiled.differences("all", run.before(2))
+
+    wanted = "expected a value of an earlier result of lookup at /amount"
+    assert [f'{wanted} (9, 8, 7, …), got "all"', f'{wanted} (1, 0), got "all"'] == [first.words, second.words]
+    others = Results([*padded[:3], *[("other", NOT_RECORDED)] * 99])
+    assert f'{wanted} (2, …), got "all"' == compiled.differences("all", others.before(102))[0].words
 
 
 def test_results_without_end() -> None:

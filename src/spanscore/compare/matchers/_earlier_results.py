@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -18,8 +17,8 @@ from spanscore.model import NOT_RECORDED
 
 _DEEPEST: Final = 64
 """Values nested deeper in a result are not looked at without a `path`."""
-_LOOKED_AT: Final = 10
-"""So many results are looked at for the text of a difference."""
+_LOOKED_AT: Final = 100
+"""So many calls before one are looked at for the text of its difference."""
 _SHOWN: Final = 3
 _ESCAPE: Final = re.compile("~(?![01])")
 
@@ -48,7 +47,7 @@ class FromEarlier(Matcher):
         seen.run.spend()
         if actual is NOT_RECORDED:
             return False
-        first = seen.run.index((self._tool, self._pointer), self._index).get(json_key(actual))
+        first = seen.run.index((self._tool, self._pointer), self._index).first.get(json_key(actual))
         return first is not None and first < seen.before
 
     def mismatches(self, actual: Any, seen: EarlierResults, path: tuple[str | int, ...] = ()) -> Iterator[Difference]:
@@ -57,31 +56,34 @@ class FromEarlier(Matcher):
 
     def _what_there_was(self, seen: EarlierResults) -> str:
         """Return the latest values that could match, or why none could; empty without a path: there may be many."""
-        latest = (result for tool, result in reversed(seen.run.results[: seen.before]) if self.is_source(tool))
-        looked_at = list(islice(latest, _LOOKED_AT))
-        if not looked_at:
+        if not any(self.is_source(tool) for tool, _ in seen.run.results[: seen.before]):
             return " (no such call was made before)"
         found = seen.run.index((self._tool, self._pointer), self._index)
-        if all(first >= seen.before for first in found.values()):
+        if all(first >= seen.before for first in found.first.values()):
             return f" (no result before has {self._pointer})" if self._pointer else " (no result before was recorded)"
-        if not self._steps:
-            return ""
-        values = (_value_at(result, self._steps, seen.run) for result in looked_at if result is not NOT_RECORDED)
-        texts = list(dict.fromkeys(shown(value) for value in values if value is not ABSENT))
-        return f" ({', '.join(texts[:_SHOWN])}{', …' if len(texts) > _SHOWN else ''})" if texts else ""
+        texts: list[str] = []
+        for call in range(seen.before - 1, max(-1, seen.before - 1 - _LOOKED_AT), -1):
+            if call in found.values and (text := shown(found.values[call])) not in texts:
+                texts.append(text)
+            if len(texts) > _SHOWN:
+                break
+        if len(texts) > _SHOWN or (texts and seen.before > _LOOKED_AT):
+            texts[_SHOWN:] = ["…"]
+        return f" ({', '.join(texts)})" if texts else ""
 
     def _index(self, run: Results) -> Index:
         """Look at each result once, whatever the number of calls that are compared with it."""
-        found: Index = {}
+        found = Index({}, {})
         for call, (tool, result) in enumerate(run.results):
             run.spend()
             if result is NOT_RECORDED or not self.is_source(tool):
                 continue
             if self._steps is None:
                 for value in _values(result, run):
-                    found.setdefault(json_key(value), call)
+                    found.first.setdefault(json_key(value), call)
             elif (value := _value_at(result, self._steps, run)) is not ABSENT:
-                found.setdefault(json_key(value), call)
+                found.first.setdefault(json_key(value), call)
+                found.values[call] = value
         return found
 
 

@@ -23,8 +23,14 @@ Path: TypeAlias = tuple[str | int, ...]
 Mismatch: TypeAlias = Difference
 """A place where a value does not match: the path, the expectation (mostly `Described`), and the actual value."""
 
-Index: TypeAlias = dict[Hashable, int]
-"""The keys of values, and for each the first call whose result has it."""
+
+class Index(NamedTuple):
+    """Values of the results of a tool."""
+
+    first: dict[Hashable, int]
+    """The keys of values, and for each the first call whose result has it."""
+    values: dict[int, Any]
+    """The value at the path in the result of each call; empty without a path."""
 
 
 class Results(Effort):
