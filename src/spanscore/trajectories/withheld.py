@@ -32,7 +32,7 @@ def _may_wait(tree: SpanTree) -> Iterator[int]:
     found = [index for index in tree.pauses if tree.readings[index].may_wait]
     above = tree.nearest(tree.agents) if found else ()
     for index in found:
-        if tree.readings[index].is_agent or above[index] == NONE or not tree.spans[above[index]].end_ns:
+        if not tree.readings[index].is_model or above[index] == NONE or not tree.spans[above[index]].end_ns:
             yield index
 
 
