@@ -81,3 +81,53 @@ def test_langchain_s_callback_handler() -> None:
         call(4, "book", {"nights": 2}, result={"id": "BK-1"}, call_id="c1", agent="booker"),
         call(5, "log", {}, agent="team"),
     )
+
+
+GRAPH = metadata(observed(1, "refunds", "span", input={"lg_name": "Command", "resume": True, "goto": []}))
+
+
+def sent(*results: str) -> dict[str, Any]:
+    """What a model was sent by LangChain.js: the role of a result is the name of its tool."""
+    messages: list[dict[str, Any]] = [{"content": "Refund A-1", "role": "user"}]
+    for number, (name, result) in enumerate(zip(("look_up", "refund"), results, strict=False)):
+        function = {"name": name, "arguments": "{}"}
+        asked = {"id": f"c{number}", "type": "function", "function": function}
+        messages.append({"content": "", "role": "assistant", "tool_calls": [asked]})
+        messages.append({"content": result, "additional_kwargs": {}, "role": name})
+    return {"messages": messages, "tools": []}
+
+
+def test_a_graph_of_javascript_that_continues() -> None:
+    """The results are in the order of the requests, as they have no ids."""
+    refund = metadata(observed(2, "refund", "tool", 1, input={}, output="ok"), lc_agent_name="refunds")
+    (run,) = read(GRAPH, refund, observed(3, "ChatOpenAI", "generation", 1, input=sent("40", "ok")))
+
+    assert [("look_up", True, 40), ("refund", False, "ok")] == [
+        (each.name, each.restored, each.result) for each in run.calls
+    ]
+    assert (run.completeness.resumed, run.uncertain) == (True, ())
+
+
+def test_a_graph_of_javascript_that_continues_with_a_refusal() -> None:
+    """It has no span."""
+    refused = "User rejected the tool call for `refund` with id c1"
+    (run,) = read(GRAPH, observed(3, "ChatOpenAI", "generation", 1, input=sent("40", refused)))
+
+    assert (["look_up"], [("refund", "refused")]) == (
+        [each.name for each in run.calls],
+        [(each.name, each.state) for each in run.withheld],
+    )
+
+
+def test_an_interrupt_in_javascript_is_no_failure() -> None:
+    """Its level is that of a failure, and its text names the exception; a user's own may have the same name."""
+    told = 'GraphInterrupt: [\n  {\n    "id": "x",\n    "value": "ok?"\n  }\n]'
+    waits, fails = (
+        read(observed(1, "refunds", "agent"), observed(2, "refund", "tool", 1, level="ERROR", status_message=message))[
+            0
+        ]
+        for message in (told, "GraphInterrupt: no")
+    )
+
+    assert ((), ("refund",)) == (waits.calls, waits.completeness.paused)
+    assert (["GraphInterrupt: no"], ()) == ([each.error for each in fails.calls], fails.completeness.paused)

@@ -178,7 +178,19 @@ def test_a_run_that_continues_has_the_calls_before_its_pause() -> None:
     (run,) = read(work(1, "refunds", "refunds"), looped(sent(APPROVED)), refund)
 
     assert [("lookup_order", True), ("issue_refund", False)] == [(made.name, made.restored) for made in run.calls]
-    assert (run.withheld, run.uncertain, run.completeness.resumed) == ((), (), True)
+    assert (40, (), (), True) == (run.calls[0].result, run.withheld, run.uncertain, run.completeness.resumed)
+
+
+def test_a_call_that_failed_before_the_pause_has_failed() -> None:
+    """The Vercel AI SDK, on which VoltAgent runs, says so by the type of the result."""
+    messages = sent(APPROVED)
+    messages[2] = {"role": "tool", "content": [{**FOUND, "output": {"type": "error-text", "value": "no such order"}}]}
+
+    (run,) = read(work(1, "refunds", "refunds"), looped(messages), tool(3, "issue_refund", "refunds"))
+
+    assert [("lookup_order", "no such order"), ("issue_refund", None)] == [
+        (made.name, made.error) for made in run.calls
+    ]
 
 
 def test_a_call_that_a_person_refused_is_none() -> None:

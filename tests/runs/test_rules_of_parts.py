@@ -142,7 +142,7 @@ OTHERS: Final = {
         "mw-reason-resumed": SKIPPED,
         "mw-both-one-rejected-resumed": "+ + + - - +",
     },
-    "langgraph-js-approval-tl": {"two-again-resumed": TWICE},
+    **{f"langgraph-js-approval-{of}": {"two-again-resumed": TWICE} for of in ("tl", "langfuse")},
     # A run that has reached its limit ends like one that waits. Another amount may be in the user's words.
     "voltagent-approval": {
         "two-again-resumed": "+ + x x - +",

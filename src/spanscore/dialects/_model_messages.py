@@ -164,10 +164,19 @@ def answered(messages: Recorded | Walked) -> Iterator[_CallAnswer]:
         call_id = content.first_text({**origin, **body} if isinstance(origin, dict) else body, _ANSWER_ID)
         call_id = call_id or content.first_text(node, _ANSWER_ID)
         key = next((key for key in _ANSWER if key in body), None)
-        result = NOT_RECORDED if key is None else content.reparsed(unwrapped(body[key]))
-        has_failed = body.get("status") == "error" or any(body.get(key) is True for key in _FAILED)
+        said, has_failed = (None, False) if key is None else _outcome(body[key], kind)
+        result = NOT_RECORDED if key is None else content.reparsed(unwrapped(said))
+        has_failed = has_failed or body.get("status") == "error" or any(body.get(key) is True for key in _FAILED)
         told = result if isinstance(result, str) else ""
         yield call_id, result, content.short(told) or "error" if has_failed else None
+
+
+def _outcome(output: Recorded, kind: str | None) -> tuple[Recorded, bool]:
+    """Return the result of a call, and whether it has failed: the Vercel AI SDK puts the kind of result around it."""
+    match output:
+        case {"type": "text" | "json" | "content" | "error-text" | "error-json" as told, "value": value}:
+            return (value, told.startswith("error")) if kind == "tool-result" else (output, False)
+    return output, False
 
 
 def has_provider_calls(said: AttributeValue) -> bool:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallReading, ModelReading, Reading
+from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallReading, ModelReading, Reading, SentMessage
 from spanscore.dialects import _content as content
 from spanscore.dialects import _control_flow as control_flow
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.dialects._langgraph import graph
+from spanscore.dialects._langgraph import AFTER_MODEL, graph
 from spanscore.dialects._tool_message import ToolMessage, tool_message
-from spanscore.model import NOT_RECORDED, Recorded, Span
+from spanscore.model import JSON, NOT_RECORDED, AttributeValue, LaterList, Recorded, Span
 
 _TYPE: Final = "langfuse.observation.type"
 _INPUT: Final = "langfuse.observation.input"
@@ -24,6 +26,9 @@ _AGENT: Final = "lc_agent_name"
 _LEVEL: Final = "langfuse.observation.level"
 _MESSAGE: Final = "langfuse.observation.status_message"
 _CALL_ID: Final = "langfuse.observation.metadata.tool_call_id"
+_INTERRUPTS: Final = tuple(f"GraphInterrupt: {told}" for told in control_flow.INTERRUPTS_IN_JSON)
+_OF_TOOLS: Final = '"additional_kwargs"'
+_ROLES: Final = frozenset({"user", "human", "assistant", "ai", "system", "developer", "tool", "function"})
 
 
 class Langfuse(FrameworkDialect):
@@ -32,7 +37,8 @@ class Langfuse(FrameworkDialect):
     Recorded with langfuse 3.15.0 and 5.0.4, and @langfuse/otel 5.11.1. A call has the `langfuse.observation.type`
     `tool`; its span is named after the tool, the arguments are in `langfuse.observation.input` and the result is in
     `langfuse.observation.output`. A failure may show only in `langfuse.observation.level`. An interrupt of
-    LangGraph has no level of its own; its value is in `langfuse.observation.status_message`.
+    LangGraph has no level of its own; its value is in `langfuse.observation.status_message`. In JavaScript its level is
+    that of a failure, and in the messages to a model the role of a tool's result is the tool's name.
     """
 
     markers = Markers(attributes=frozenset({_TYPE}))
@@ -42,7 +48,8 @@ class Langfuse(FrameworkDialect):
     def read(self, span: Span) -> Reading | None:
         kind = span.attributes.get(_TYPE)
         if kind == "tool":
-            return Reading(call=_call(span))
+            call = _call(span)
+            return Reading(call=call, only_if_asked=call.agent is not None)
         is_root = not span.parent_span_id and content.is_true(content.decoded(span.attributes.get(_IS_LANGCHAIN)))
         run = graph(
             span.name, _metadata(span, "langgraph_node"), _metadata(span, _AGENT), is_marked=kind == "agent" or is_root
@@ -52,10 +59,13 @@ class Langfuse(FrameworkDialect):
             is_agent=run.is_agent,
             agent=run.agent,
             waits=(CallRequest(name=""),) if _is_interrupted(span) else (),
+            resumes=span.name.endswith(AFTER_MODEL) or _is_command(span),
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
-        return sent_messages.reading(span.attributes.get(_OUTPUT), span.attributes.get(_INPUT))
+        sent = span.attributes.get(_INPUT)
+        reading = sent_messages.reading(span.attributes.get(_OUTPUT), sent)
+        return replace(reading, history=LaterList(lambda: _history(sent)))
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
         attributes = span.attributes
@@ -116,4 +126,31 @@ def _level(span: Span) -> str | None:
 
 def _is_interrupted(span: Span) -> bool:
     told = content.text(span.attributes.get(_MESSAGE)) or ""
-    return span.attributes.get(_LEVEL) != "ERROR" and told.startswith(control_flow.INTERRUPTS)
+    if span.attributes.get(_LEVEL) == "ERROR":
+        return told.startswith(_INTERRUPTS)
+    return told.startswith(control_flow.INTERRUPTS)
+
+
+def _is_command(span: Span) -> bool:
+    """Return whether a graph of JavaScript is given a person's answer."""
+    given = span.attributes.get(_INPUT)
+    command = content.decoded(given) if isinstance(given, str) and '"resume"' in given else None
+    return content.field(command, "lg_name") == "Command" and content.field(command, "resume") is not None
+
+
+def _history(sent: AttributeValue) -> Sequence[SentMessage]:
+    told = content.decoded(sent) if isinstance(sent, str) and _OF_TOOLS in sent else None
+    match told:
+        case {"messages": list(listed)} | list(listed):
+            return sent_messages.history([_typed(message) for message in listed])
+    return sent_messages.history_in(sent)
+
+
+def _typed(message: JSON) -> JSON:
+    """Return a message with its role: for the result of a tool JavaScript writes the tool's name."""
+    match message:
+        case {"role": str(role), "content": said, "additional_kwargs": _, **others} if (
+            role not in _ROLES and not others
+        ):
+            return {"role": "tool", "content": said}
+    return message

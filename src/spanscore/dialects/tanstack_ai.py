@@ -34,6 +34,7 @@ class TanstackAi(FrameworkDialect):
         attributes = span.attributes
         if _ITERATION in attributes:
             return Reading(
+                is_agent=False,
                 may_wait=finish_reasons.asks(attributes, finish_reasons.READS),
                 resumes=str(attributes[_ITERATION]) == "0" and _ends_with_result(attributes.get(gen_ai.INPUT)),
             )

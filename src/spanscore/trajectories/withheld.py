@@ -28,11 +28,11 @@ class _Asked(NamedTuple):
 
 
 def _may_wait(tree: SpanTree) -> Iterator[int]:
-    """Yield the spans with which a run may pause: of requests to models those whose agent's span has not ended."""
+    """Yield the spans with which a run may pause; those of no agent only if their agent's span has not ended."""
     found = [index for index in tree.pauses if tree.readings[index].may_wait]
     above = tree.nearest(tree.agents) if found else ()
     for index in found:
-        if tree.readings[index].is_agent or above[index] == NONE or not tree.spans[above[index]].end_ns:
+        if tree.readings[index].is_agent is not False or above[index] == NONE or not tree.spans[above[index]].end_ns:
             yield index
 
 
