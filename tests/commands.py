@@ -29,18 +29,26 @@ from warm import PIPE, Fork, Forks, WarmInterpreter, text_of
 
 SPANSCORE = (sys.executable, "-m", "spanscore")
 _IMPORTS = """
-import importlib, pkgutil
+import importlib, pkgutil, sys
 import hypothesis, pytest, spanscore
 for module in pkgutil.walk_packages(spanscore.__path__, "spanscore."):
     if module.name not in {"spanscore.__main__", "spanscore.testing.pytest_plugin"}:
-        importlib.import_module(module.name)
+        try:
+            importlib.import_module(module.name)
+        except ModuleNotFoundError as error:
+            if (error.name, sys.modules.get("scipy", error)) != ("scipy", None):
+                raise
+if sys.modules.get("scipy", sys) is None:
+    del sys.modules["scipy"]
 spanscore.config.json_schema()
 spanscore.config.default()
 """
+_WITHOUT_SCIPY = "import sys\nsys.modules['scipy'] = None\n"
+"""Leaves the modules that compare versions out: the import of scipy takes a third of all imports."""
 _OF_FILES = {"score", "agree", "explain", "golden", "check", "diff", "learn", "completion", "list", "schema"}
 """Commands that read and write files alone, and start nothing that outlives them."""
-_COMMAND = """
-import atexit, os, runpy, sys
+_ENDING_AT_ONCE = """
+import atexit, os, sys
 status = 1
 def end_at_once():
     for stream in (sys.stdout, sys.stderr):
@@ -48,6 +56,9 @@ def end_at_once():
             stream.flush()
     os._exit(status)
 atexit.register(end_at_once)
+"""
+_COMMAND = f"""{_ENDING_AT_ONCE}
+import runpy
 try:
     runpy.run_module("spanscore", run_name="__main__", alter_sys=True)
 except SystemExit as ended:
@@ -133,12 +144,26 @@ def spanscore_after(preparation: str, *arguments: object) -> subprocess.Complete
     return _warm().run(f"{preparation}\n{_COMMAND}", ["spanscore", *map(str, arguments)])
 
 
+def in_fork(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a program of Python's to its end, in a fork that has imported all of spanscore."""
+    return _warm().run(f"{_ENDING_AT_ONCE}{program}\nstatus = 0", environment=os.environ | environment)
+
+
 def started(
-    *arguments: object, source: Path = Path(os.devnull), output: Path, errors: Path, **environment: str
+    *arguments: object,
+    preparation: str = "",
+    source: Path = Path(os.devnull),
+    output: Path,
+    errors: Path,
+    **environment: str,
 ) -> Fork:
-    """Start the command in a fork, with files, pipes or terminals as its standard streams."""
+    """Start the command in a fork, with files, pipes or terminals as its standard streams.
+
+    The fork first executes the preparation, some lines of Python.
+    """
     command = ["spanscore", *map(str, arguments)]
-    return _warm().start(_COMMAND, command, os.environ | environment, source=source, output=output, errors=errors)
+    program = f"{preparation}{_COMMAND}"
+    return _warm().start(program, command, os.environ | environment, source=source, output=output, errors=errors)
 
 
 def really_started(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -156,8 +181,8 @@ def _warm() -> Forks:
 class WarmCommand(WarmInterpreter):
     """The interpreter that this process of pytest, and all workers that it will start, run the command in forks of."""
 
-    def __init__(self) -> None:
-        super().__init__(_IMPORTS)
+    def __init__(self, *, with_scipy: bool) -> None:
+        super().__init__(_IMPORTS if with_scipy else _WITHOUT_SCIPY + _IMPORTS)
         os.environ[PIPE] = str(self.pipe)
 
     @pytest.hookimpl(trylast=True)

@@ -4,7 +4,7 @@ import gc
 import itertools
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if HAS_CPU_SECONDS:
         config.pluginmanager.register(cpu_seconds.CpuSeconds(config))
     if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(warm := commands.WarmCommand())
+        config.pluginmanager.register(warm := commands.WarmCommand(with_scipy=compares_versions(config.args)))
         if fork_workers(config):
             warm.prepare()  # while this process still begins
     else:
@@ -40,6 +40,17 @@ def pytest_configure(config: pytest.Config) -> None:
     states = tempfile.TemporaryDirectory(prefix="spanscore-states-", ignore_cleanup_errors=True)
     config.add_cleanup(states.cleanup)
     config.pluginmanager.register(OwnStates(Path(states.name)))
+
+
+def compares_versions(arguments: Sequence[str]) -> bool:
+    """Return whether tests of packages that compare versions are among those asked for."""
+    folder = Path(__file__).parent
+    for each in arguments:
+        path = Path(each.partition("::")[0]).resolve()
+        package = path.relative_to(folder).parts[:1] if path.is_relative_to(folder) else ()
+        if package in {(), ("campaigns",), ("cli",), ("runs",)} or package[0].endswith(".py"):
+            return True
+    return False
 
 
 def fork_workers(config: pytest.Config) -> bool:

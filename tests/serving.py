@@ -11,6 +11,7 @@ import urllib.request
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,10 +36,11 @@ _Result = TypeVar("_Result")
 
 def eventually(check: Callable[[], bool]) -> None:
     """Ask again and again until the answer is yes."""
-    deadline = time.monotonic() + DEADLINE_S
+    deadline, pause_s = time.monotonic() + DEADLINE_S, 0.001
     while not check():
         assert time.monotonic() < deadline
-        time.sleep(0.001)  # lets those work who are waited for
+        time.sleep(pause_s)  # lets those work who are waited for
+        pause_s = min(pause_s * 1.5, 0.02)
 
 
 class Reports:
@@ -179,12 +181,19 @@ class Running:
 
 @contextmanager
 def serving(
-    configuration: str = ON_ANY_PORT, reports: Reports | None = None, *, is_ready: bool = True, **how: Any
+    configuration: str = ON_ANY_PORT,
+    reports: Reports | None = None,
+    *,
+    is_ready: bool = True,
+    revision_delay_s: float | None = None,
+    **how: Any,
 ) -> Iterator[Running]:
     """Run a service with this configuration, from when it is ready; or, if not asked for that, from when it listens."""
     if "storage:" not in configuration:  # nothing is kept but where that is tested
         configuration = f"{configuration}\nstorage: {{durability: none}}"
     loaded = config.loads(configuration, "test.yaml", Path()).for_serve()
+    if revision_delay_s is not None:
+        loaded = replace(loaded, traces=replace(loaded.traces, revision_delay_s=revision_delay_s))
     _take_no_port_of_others(loaded)
     reports = reports or Reports()
     with loop_thread() as thread:

@@ -38,6 +38,7 @@ AGENT_NOT_TOLD = {
     "langchain-0x-tl": "the sub-agent shows in the paths of the spans of its steps alone",
     "langchain-a365": "the sub-agent's span is that of any chain",
     "langchain-js-tl-wrapped": "a graph's span is called as its class is",
+    "langgraph-js-approval-tl": "a graph's span is called as its class is",
     "langchain-splunk": "the sub-agent's span is that of a step",
     "langsmith-js-otel": "the sub-agent's span is that of any chain",
     "llama-index-approval-genai": "a call with which a workflow continues is above no agent's span",

@@ -65,13 +65,21 @@ def test_what_serve_refuses_is_told(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_a_target_that_is_our_own_receiver_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With the words of `spanscore serve`. Another machine, whose name is not looked up, can be the target."""
-    path = tmp_path / "loop.yaml"
-    for target, told in (("localhost:4318", ["exporters.otlp.endpoint"]), ("collector.invalid:4318", [])):
-        path.write_text(f"exporters: {{otlp: {{endpoint: 'http://{target}'}}}}")
+    path, loop = tmp_path / "loop.yaml", "exporters.otlp.endpoint: spanscore itself listens there"
+    for endpoint, target, is_ours in (
+        ("localhost", "localhost:4318", True),
+        ("localhost", "collector.invalid:4318", False),
+        ("localhost", "localhost:4319", False),
+        ("0.0.0.0", "localhost:4318", True),
+        ("0.0.0.0", "127.0.0.1:4318", True),
+        ("[::]", "127.0.0.1:4318", True),
+        ("127.0.0.1", "0.0.0.0:4318", True),
+        ("0.0.0.0", "192.0.2.1:4318", False),
+    ):
+        receivers = f"{{otlp: {{protocols: {{http: {{endpoint: '{endpoint}:4318'}}}}}}}}"
+        path.write_text(f"receivers: {receivers}\nexporters: {{otlp: {{endpoint: 'http://{target}'}}}}")
         assert 0 == main(["check", str(path)])
-        warnings = capsys.readouterr().err.splitlines()
-        assert told == [line.split(": ")[2] for line in warnings]
-        assert all("spanscore itself listens there" in line for line in warnings)
+        assert is_ours == (loop in capsys.readouterr().err), (endpoint, target)
 
 
 def test_a_missing_package_is_told(

@@ -175,6 +175,7 @@ def test_an_answer_that_does_not_end(tmp_path: Path) -> None:
         (200, b'{"data": [{"spans": %s}]}' % (b"[" * 100_000 + b"]" * 100_000), "nested too deeply"),
         (200, b'{"result": {"resourceSpans": %s}}' % (b"[" * 500 + b"]" * 500), "the answer is no trace"),
         (200, b'{"data": "\xff"}', "not valid UTF-8"),
+        (200, b'{"data": [%s{}]}' % (b"{}," * 2_000_000), "more than 2,000,000 objects and lists"),
         (
             200,
             json.dumps(JAEGER).replace(TRACE, "7" * 32).encode(),

@@ -100,6 +100,7 @@ def test_runs_of_a_reason(tmp_path: Path, config: Path) -> None:
     (run,) = json.loads(limited)["runs"]
     assert ["refund", "fail", [*LATE]] == [run[key] for key in ("agent", "verdict", "tool_calls")]
     assert first["reason"] in run["reasons"]
+    assert "1970-01-01T00:00:00Z" == run["first_call"]  # its spans are of the first second
 
 
 def test_unknown_values_are_named_with_those_that_there_are(tmp_path: Path, config: Path) -> None:
@@ -255,7 +256,8 @@ def test_content_is_not_shown_where_it_is_not_asked_for(tmp_path: Path) -> None:
 
 
 def held(running: Running, count: int) -> None:
-    """Wait until a receiver has so many runs for its readers."""
+    """Have a receiver score what it has, as nothing more comes, and wait until it has so many runs for its readers."""
+    running.thread.call(running.service.engine.drain)
     (recent,) = (each for each in running.service.engine.emitters.values() if isinstance(each, RecentRuns))
     eventually(lambda: len(recent.held.runs) >= count)
 

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from conformance.doors import DOORS, Chain, Door, chain
-from conformance.processes import Process
-from conformance.processes import process as run_process
+from conformance.processes import Process, forked_process
 from receivers.receiving import Receiver
 
 
@@ -34,5 +33,5 @@ def door(request: pytest.FixtureRequest) -> Door:
 @pytest.fixture(scope="session")
 def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     """Serve, in a process of its own, the tests that measure memory."""
-    with run_process(tmp_path_factory.mktemp("process")) as running:
+    with forked_process(tmp_path_factory.mktemp("process")) as running:
         yield running

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -10,8 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from commands import SPANSCORE
+from commands import SPANSCORE, started
 from serving import DEADLINE_S, eventually
+from warm import Fork
 
 CONFIGURATION = """
 receivers:
@@ -22,6 +24,8 @@ receivers:
 exporters: {prometheus: {endpoint: "127.0.0.1:0"}}
 storage: {durability: none}
 """
+_TRIM = "import ctypes\nctypes.CDLL(None).malloc_trim(0)\n"
+"""Gives memory back that the interpreter has freed: a fork that takes it again would not grow."""
 
 
 @dataclass
@@ -39,7 +43,7 @@ class Process:
 
     max_request_size = 16 * 2**20
 
-    def __init__(self, process: subprocess.Popen[str], addresses: dict[str, tuple[str, int]]) -> None:
+    def __init__(self, process: subprocess.Popen[str] | Fork, addresses: dict[str, tuple[str, int]]) -> None:
         self.process = process
         self._addresses = addresses
 
@@ -106,7 +110,17 @@ def process(directory: Path, configuration: str = CONFIGURATION) -> Iterator[Pro
             running.kill()
 
 
-def _addresses(running: subprocess.Popen[str], log: Path) -> dict[str, tuple[str, int]]:
+@contextmanager
+def forked_process(directory: Path) -> Iterator[Process]:
+    """Run a receiver in a fork, which starts in less time, and in which memory is measured as in a new process."""
+    path, log = directory / "spanscore.yaml", directory / "log"
+    path.write_text(CONFIGURATION)
+    command = ("serve", "--config", path)
+    with started(*command, preparation=_TRIM, output=Path(os.devnull), errors=log) as running:
+        yield Process(running, _addresses(running, log))
+
+
+def _addresses(running: subprocess.Popen[str] | Fork, log: Path) -> dict[str, tuple[str, int]]:
     eventually(lambda: "TRACES_PROTOCOL" in log.read_text() or running.poll() is not None)  # said last
     text = log.read_text()
     assert running.poll() is None, text

@@ -116,7 +116,7 @@ def test_without_descriptors_those_connected_are_served(process: Process, door: 
     connected.sendall(head(0))
     assert 200 == answered(connected).status
     with few_descriptors(process), ExitStack() as crowd:
-        for _ in range(60):
+        for _ in range(20):
             crowd.enter_context(socket.create_connection(("127.0.0.1", port)))
         for _ in range(10):
             connected.sendall(head(len(ONE)) + ONE)

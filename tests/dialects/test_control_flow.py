@@ -111,6 +111,8 @@ def test_python_tells_an_interrupt_as_it_is_printed(carry: Carrier, told: str, s
     [
         ("(Interrupt(value='ok?', id='1'),)", "waits", False),
         ("[Interrupt(value='ok?')]", "waits", False),
+        ('[\n  {\n    "id": "1",\n    "value": "ok?"\n  }\n]', "waits", False),
+        ('[\n  {\n    "value": "ok?",\n    "when": "during"\n  }\n]', "waits", False),
         ("no", "made", True),
     ],
 )
@@ -120,7 +122,7 @@ def test_an_interrupt_without_its_module_is_known_by_its_text(
     state: str,
     failed: bool,  # noqa: FBT001 - a parameter
 ) -> None:
-    """As MLflow writes it in an event, and the conventions in `error.type` and the status."""
+    """As MLflow and OpenLLMetry write it in an event, and the conventions in `error.type` and the status."""
     event = carry(1, None, events=(exception("GraphInterrupt", told),), status_code=StatusCode.ERROR)
     status = carry(1, None, status_code=StatusCode.ERROR, status_message=told)
     status = status._replace(attributes={**status.attributes, "error.type": "GraphInterrupt"})

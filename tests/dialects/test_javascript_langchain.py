@@ -149,3 +149,33 @@ def test_a_step_alone_in_its_trace_makes_no_call() -> None:
     }
 
     assert [] == calls(span(1, "workflow RunnableSequence", attributes, scope=TRACELOOP))
+
+
+@pytest.mark.parametrize(("resume", "expected"), [(True, True), (None, False)])
+def test_a_graph_that_is_given_an_answer_continues(resume: Any, *, expected: bool) -> None:
+    """The `Command` is its input. With hidden content nothing else may show it."""
+    command = json.dumps({"lg_name": "Command", "resume": resume, "goto": []})
+    root = GRAPH._replace(attributes={**GRAPH.attributes, "input.value": command})
+
+    (run,) = read(root, langchain_model(2))
+
+    assert expected is run.completeness.begin_unseen
+
+
+def test_a_refusal_in_a_serialised_message() -> None:
+    """LangChain.js writes messages as the arguments of their constructors, and those of tools without a type."""
+    kwargs = {"id": "m1", "content": "", "tool_calls": [{"id": "c1", "name": "refund", "args": {"order_id": "A-1"}}]}
+    refused = "User rejected the tool call for `refund` with id c1"
+    refusal = {"content": refused, "tool_call_id": "c1", "status": "error"}
+    messages = [
+        {"lc": 1, "id": ["langchain_core", "messages", kind], "kwargs": held}
+        for kind, held in (("HumanMessage", {"content": "Refund."}), ("AIMessage", kwargs), ("ToolMessage", refusal))
+    ]
+    first = langchain_model(2)
+    numbered = {"llm.input_messages.2.message.role": "tool", "llm.input_messages.2.message.content": refused}
+    given = {**first.attributes, **numbered, "input.value": json.dumps({"messages": [messages]})}
+
+    (run,) = read(GRAPH, first._replace(attributes=given))
+
+    assert [("refund", "refused")] == [(each.name, each.state) for each in run.withheld]
+    assert (run.calls, run.completeness.resumed) == ((), True)

@@ -98,3 +98,97 @@ def test_an_agent_within_a_graph_is_named_by_its_properties() -> None:
     (trajectory,) = read(*spans)
 
     assert (trajectory.agent, [made.agent for made in trajectory.calls]) == ("team", ["booker"])
+
+
+JAVASCRIPT = "@traceloop/instrumentation-langchain"
+USER = {"lc": 1, "id": ["langchain_core", "messages", "HumanMessage"], "kwargs": {"content": "Refund A-1"}}
+
+
+def said(number: int, *requests: dict[str, Any]) -> dict[str, Any]:
+    """A model's message."""
+    kwargs = {"id": f"m{number}", "content": "", "tool_calls": list(requests)}
+    return {"lc": 1, "type": "constructor", "id": ["langchain_core", "messages", "AIMessage"], "kwargs": kwargs}
+
+
+def answered(call_id: str, content: str) -> dict[str, Any]:
+    """The result of a call: its message has no type."""
+    kwargs = {"content": content, "tool_call_id": call_id}
+    return {"lc": 1, "type": "constructor", "id": ["langchain_core", "messages", "ToolMessage"], "kwargs": kwargs}
+
+
+def part(number: int, name: str, given: Any, told: Any, **fields: Any) -> Span:
+    """A step of a graph, or the graph: all of them stand beside each other."""
+    attributes = {
+        "traceloop.span.kind": "workflow",
+        "traceloop.workflow.name": name,
+        "traceloop.entity.input": json.dumps(given, separators=(",", ":")),
+        "traceloop.entity.output": json.dumps(told, separators=(",", ":")),
+    }
+    return span(number, f"workflow {name}", attributes, parent=1, scope=JAVASCRIPT, **fields)
+
+
+def executed(number: int, content: str | None, call_id: str, **fields: Any) -> Span:
+    """A call, of which only the result names the tool's call."""
+    attributes = {
+        "gen_ai.operation.name": "execute_tool",
+        "traceloop.entity.name": "issue_refund",
+        "traceloop.entity.input": json.dumps({"args": ['{"order_id":"A-1"}']}),
+    }
+    if content is not None:
+        attributes["traceloop.entity.output"] = json.dumps(answered(call_id, content))
+    return span(number, "execute_tool DynamicStructuredTool", attributes, parent=1, scope=JAVASCRIPT, **fields)
+
+
+LOOKUP = {"name": "lookup_order", "args": {"order_id": "A-1"}, "id": "c1"}
+REFUND = {"name": "issue_refund", "args": {"order_id": "A-1"}, "id": "c2"}
+BEFORE = [USER, said(1, LOOKUP), answered("c1", "40"), said(2, REFUND)]
+RESUMED = {"lg_name": "Command", "resume": {"decisions": [{"type": "approve"}]}, "goto": []}
+ROOT = span(1, "POST /refunds", {}, scope="app")
+
+
+def test_a_graph_of_javascript_that_continues() -> None:
+    """A middleware repeats the message about which a person has decided: no model has asked for the call here."""
+    (run,) = read(
+        ROOT,
+        part(2, "CompiledStateGraph", RESUMED, {}),
+        part(3, "RunnableSequence", {"messages": BEFORE}, {"messages": [said(2, REFUND)]}),
+        executed(4, "ok", "c2"),
+        part(5, "RunnableSequence", {"messages": [*BEFORE, answered("c2", "ok")]}, {"messages": [said(3)]}),
+    )
+
+    assert [("lookup_order", True), ("issue_refund", False)] == [(made.name, made.restored) for made in run.calls]
+    assert (run.calls[0].result, run.completeness.resumed, run.uncertain) == (40, True, ())
+
+
+def test_a_graph_of_javascript_that_continues_with_a_refusal() -> None:
+    """The refusal is the result of the call, in the framework's words."""
+    refusal = answered("c2", "User rejected the tool call for `issue_refund` with id c2")
+
+    (run,) = read(
+        ROOT,
+        part(2, "CompiledStateGraph", RESUMED, {}),
+        part(3, "RunnableSequence", {"messages": BEFORE}, {"messages": [said(2, REFUND), refusal]}),
+        part(4, "RunnableSequence", {"messages": [*BEFORE, refusal]}, {"messages": [said(3)]}),
+    )
+
+    assert ["lookup_order"] == [made.name for made in run.calls]
+    assert [("issue_refund", "refused")] == [(each.name, each.state) for each in run.withheld]
+
+
+def test_a_graph_of_javascript_that_pauses_in_a_tool() -> None:
+    """The step that calls the tool fails as well, and stands beside it: both are one pause."""
+    raised = {
+        "events": (exception("GraphInterrupt", '[\n  {\n    "id": "x",\n    "value": "ok?"\n  }\n]'),),
+        "status_code": StatusCode.ERROR,
+    }
+    step = part(5, "RunnableSequence", {"messages": BEFORE[:1]}, None, **raised)._replace(end_ns=ROOT.end_ns * 2)
+
+    (run,) = read(
+        ROOT,
+        part(2, "CompiledStateGraph", {"messages": []}, {}),
+        part(3, "RunnableSequence", {"messages": BEFORE[:1]}, {"messages": [said(1, REFUND)]}),
+        step,
+        executed(6, None, "c2", **raised),
+    )
+
+    assert ((), ("issue_refund",)) == (run.calls, run.completeness.paused)

@@ -159,8 +159,10 @@ def test_javascript_fails_a_refused_call() -> None:
         ("__REDACTED__", True, ((), False)),
         ('[{"type": "message", "role": "user"}, {"type": "function_call"}]', True, ((), True)),
         ('[{"type": "function_call_result"}, {"type": "message", "role": "user"}]', True, ((), False)),
+        ('[{"role": "assistant", "tool_calls": [{}]}, {"role": "tool", "content": "ok"}]', True, ((), True)),
+        ('[{"role": "assistant", "tool_calls": [{}]}, {"role": "user", "content": "hi"}]', True, ((), False)),
     ],
-    ids=["waits", "ends", "continues", "next turn"],
+    ids=["waits", "ends", "continues", "next turn", "continues with chat completions", "their next turn"],
 )
 def test_the_root_in_javascript(given: str, expected: tuple[tuple[str, ...], bool], *, ends: bool) -> None:
     """It has no result if the run waits; and a run that continues is given calls without a text of the user behind."""
@@ -173,3 +175,32 @@ def test_the_root_in_javascript(given: str, expected: tuple[tuple[str, ...], boo
     (run,) = read(root, span(2, "chat", {"gen_ai.operation.name": "chat"}, parent=1))
 
     assert expected == (run.completeness.paused, run.completeness.begin_unseen)
+
+
+def test_a_hand_off_before_the_pause_is_no_call() -> None:
+    """For the model it is a tool with a result of the SDK's."""
+    messages = {
+        "0.message": {"role": "user", "content": "Book."},
+        "1.message": {"role": "assistant", "tool_calls.0.tool_call.id": "h1"},
+        "2.message": {"role": "tool", "tool_call_id": "h1", "content": '{"assistant": "booking"}'},
+        "3.message": {"role": "assistant", "tool_calls.0.tool_call.id": "c1"},
+        "4.message": {"role": "tool", "tool_call_id": "c1", "content": "free"},
+        "5.message": {"role": "assistant", "tool_calls.0.tool_call.id": "c2"},
+        "6.message": {"role": "tool", "tool_call_id": "c2", "content": "ok"},
+    }
+    names = {"h1": "transfer_to_booking", "c1": "look_up", "c2": "book"}
+    told = {
+        f"llm.input_messages.{place}.{key}": value for place, said in messages.items() for key, value in said.items()
+    }
+    for key, call_id in list(told.items()):
+        if key.endswith("tool_call.id"):
+            told[f"{key.removesuffix('id')}function.name"] = names[call_id]
+    tool = {"openinference.span.kind": "TOOL", "tool.name": "book", "input.value": "{}", "output.value": "ok"}
+
+    (run,) = read(
+        RUN,
+        span(2, "book", tool, parent=1, scope=JAVASCRIPT),
+        span(3, "response", {"openinference.span.kind": "LLM", **told}, parent=1, scope=JAVASCRIPT),
+    )
+
+    assert [("look_up", True), ("book", False)] == [(each.name, each.restored) for each in run.calls]

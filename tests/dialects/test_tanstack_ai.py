@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from dialects.spans import call, exception, read, span
 from spanscore.model import Span, StatusCode
 
@@ -43,3 +45,30 @@ def test_without_messages_the_attributes_of_the_conventions_count() -> None:
         span(1, "chat m", {"tanstack.ai.iterations": 1}), made._replace(attributes={**made.attributes, **held})
     )
     assert run.calls == (call(2, "book", {"n": 1}, result={"id": "BK-1"}, call_id="c2"),)
+
+
+def iteration(number: int, index: int, reason: str, last: str = "user") -> Span:
+    """A request to a model."""
+    messages = json.dumps([{"role": "user", "content": "Book."}, {"role": last, "content": "said"}])
+    told = {"gen_ai.operation.name": "chat", "gen_ai.response.finish_reasons": (reason,)}
+    return span(number, "chat m", {**told, "tanstack.ai.iteration": index, "gen_ai.input.messages": messages}, parent=1)
+
+
+@pytest.mark.parametrize(
+    ("root", "expected"), [([], True), ([span(1, "chat m", {"tanstack.ai.iterations": 1})], False)]
+)
+def test_a_run_whose_span_never_ends_may_pause(root: list[Span], *, expected: bool) -> None:
+    """One that waits writes neither its own span nor that of its last request; one that has reached its limit does."""
+    (run,) = read(*root, iteration(2, 0, "tool_calls"), tool(3, "success"))
+
+    assert expected is run.completeness.may_pause
+
+
+@pytest.mark.parametrize(
+    ("index", "last", "expected"), [(0, "tool", True), (0, "user", False), (1, "tool", False), (0, "assistant", False)]
+)
+def test_a_run_that_begins_with_a_result_continues(index: int, last: str, *, expected: bool) -> None:
+    """The messages leave the calls out."""
+    (run,) = read(span(1, "chat m", {"tanstack.ai.iterations": 1}), iteration(2, index, "stop", last))
+
+    assert expected is run.completeness.begin_unseen

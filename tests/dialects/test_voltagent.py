@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -137,3 +138,78 @@ def test_a_run_whose_model_asked_for_tools_that_no_span_shows_is_not_read() -> N
         for each in (asking, stopped)
         for trajectory in read(work(1, "a", "travel_agent"), each)
     ]
+
+
+APPROVED, REFUSED = True, False
+LOOKUP = {"type": "tool-call", "toolCallId": "c1", "toolName": "lookup_order", "input": {"order_id": "A-1"}}
+REFUND = {"type": "tool-call", "toolCallId": "c2", "toolName": "issue_refund", "input": {"order_id": "A-1"}}
+FOUND = {
+    "type": "tool-result",
+    "toolCallId": "c1",
+    "toolName": "lookup_order",
+    "output": {"type": "text", "value": "40"},
+}
+
+
+def sent(decision: bool) -> list[dict[str, Any]]:  # noqa: FBT001 - approved or refused
+    """What the model is sent after a person has decided: the decision, and not yet its outcome."""
+    return [
+        {"role": "user", "content": [{"type": "text", "text": "Refund A-1"}]},
+        {"role": "assistant", "content": [LOOKUP]},
+        {"role": "tool", "content": [FOUND]},
+        {
+            "role": "assistant",
+            "content": [REFUND, {"type": "tool-approval-request", "approvalId": "a1", "toolCallId": "c2"}],
+        },
+        {"role": "tool", "content": [{"type": "tool-approval-response", "approvalId": "a1", "approved": decision}]},
+    ]
+
+
+def looped(messages: list[dict[str, Any]], reason: str = "stop", *, parent: int = 1) -> Span:
+    """The span around all requests of the loop, which begins before its calls."""
+    attributes = {"span.type": "llm", "llm.messages": json.dumps(messages), "llm.finish_reason": reason}
+    return work(2, "llm:generateText", "refunds", parent=parent, attributes=attributes)
+
+
+def test_a_run_that_continues_has_the_calls_before_its_pause() -> None:
+    """The call that was approved is executed within the span of the model that was sent the approval."""
+    refund = tool(3, "issue_refund", "refunds", attributes={"tool.call.id": "c2"})
+
+    (run,) = read(work(1, "refunds", "refunds"), looped(sent(APPROVED)), refund)
+
+    assert [("lookup_order", True), ("issue_refund", False)] == [(made.name, made.restored) for made in run.calls]
+    assert (run.withheld, run.uncertain, run.completeness.resumed) == ((), (), True)
+
+
+def test_a_call_that_a_person_refused_is_none() -> None:
+    """Only the messages show it."""
+    (run,) = read(work(1, "refunds", "refunds"), looped(sent(REFUSED)))
+
+    assert ["lookup_order"] == [made.name for made in run.calls]
+    assert [("issue_refund", "refused")] == [(each.name, each.state) for each in run.withheld]
+
+
+def test_earlier_calls_that_the_last_messages_leave_out_are_unseen() -> None:
+    """The span has the last ten messages: they may begin behind the user's."""
+    refund = tool(3, "issue_refund", "refunds", attributes={"tool.call.id": "c2"})
+
+    (run,) = read(work(1, "refunds", "refunds"), looped(sent(APPROVED)[3:]), refund)
+
+    assert (["issue_refund"], True) == ([made.name for made in run.calls], run.completeness.begin_unseen)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"), [({}, True), ({"subagent.name": "refunds"}, False), ({"ended": "stop"}, False)]
+)
+def test_a_run_that_ends_asking_for_tools_may_pause(attributes: dict[str, str], *, expected: bool) -> None:
+    """It may have reached its limit, too. Nobody continues a sub-agent."""
+    ended = {"ai.response.finish_reason": attributes.get("ended", "tool-calls"), **attributes}
+    spans = (
+        work(1, "refunds", "refunds", attributes=ended),
+        looped(sent(APPROVED)[:1], "tool-calls"),
+        tool(3, "look_up"),
+    )
+
+    (run,) = read(*spans)
+
+    assert (expected, ()) == (run.completeness.may_pause, run.completeness.paused)

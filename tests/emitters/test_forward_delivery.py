@@ -414,7 +414,7 @@ def test_a_receiver_that_is_away_for_a_day_misses_nothing(caplog: pytest.LogCapt
             return super().send(signal, body)
 
     now = [0.0]
-    client = Away([TryAgain(reason="unreachable")] * 4)
+    client = Away([TryAgain(reason="unreachable", problem="Connection refused")] * 4)
     forward = Forward(client, ForwardSettings(queue=AT_ONCE), Timing(clock=lambda: now[0], wait=Waits()))
     forward.take(request(child(1)))
     assert forward.flush(DEADLINE_S)
@@ -425,7 +425,10 @@ def test_a_receiver_that_is_away_for_a_day_misses_nothing(caplog: pytest.LogCapt
     assert [(0.0, ""), *((quarter * 21_600, "unreachable") for quarter in range(4))] == seen
     assert {} == forward.outbox.failures
     told = [record.getMessage() for record in caplog.records]
-    assert ["forward: cannot send now (unreachable): trying again until it can", "forward: sending again"] == told
+    assert [
+        "forward: cannot send now (unreachable: Connection refused): trying again until it can",
+        "forward: sending again",
+    ] == told
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,17 @@ def test_what_the_receiver_rejects_is_counted() -> None:
     emitter.close(DEADLINE_S)
 
 
+def test_what_no_request_can_have_is_not_counted() -> None:
+    """A receiver that claims to have rejected more records than there are: a sum of two such fits into no metric."""
+    emitter = OtlpLogs(InMemory([Accepted(rejected=2**63 - 1)] * 2))
+    for _ in range(2):
+        emitter.emit(report(PASSED))
+        assert not emitter.flush(DEADLINE_S)
+
+    assert 0 < emitter.outbox.failures["rejected"] < 2**20
+    emitter.close(DEADLINE_S)
+
+
 def test_texts_that_utf_8_cannot_encode(otlp: OtlpServer) -> None:
     """Half of a surrogate pair in a name or an explanation costs neither its own event nor the others of a batch."""
     emitter = OtlpLogs(otlp.destination.connect())

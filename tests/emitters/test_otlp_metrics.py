@@ -5,6 +5,7 @@ import time
 
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
 from deadline import DEADLINE_S
 from emitters.otlp_server import OtlpServer, serving
@@ -19,9 +20,11 @@ from emitters.reports import (
 from otlp_capture import InMemory, capturing
 from spanscore.contracts import AtMostOnce
 from spanscore.contracts.instruments.own import SPANS_RECEIVED, TRACE_SPAN_COUNT, TRACES_OPEN
+from spanscore.emitters.otlp._encoded_metrics import EncodedMetrics
 from spanscore.emitters.otlp.otlp_metrics import OtlpMetrics
 from spanscore.emitters.sending import send_queue
 from spanscore.emitters.sending.client import connect
+from spanscore.metrics.accumulation import Accumulation
 
 
 def test_exemplars_reach_the_receiver(otlp: OtlpServer) -> None:
@@ -173,6 +176,22 @@ def test_own_measurements_go_along(otlp: OtlpServer) -> None:
     assert (7, True) == (received.as_int, 0 < received.start_time_unix_nano < received.time_unix_nano)
     assert [3] == [point.as_int for point in metrics["spanscore.traces.open"].gauge.data_points]
     assert [4.0] == [point.sum for point in metrics["spanscore.trace.span_count"].histogram.data_points]
+
+
+@pytest.mark.parametrize("preference", ["cumulative", "delta"])
+def test_no_point_starts_after_its_own_time(preference: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though the clock is set back while we run."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", preference)
+    accumulation = Accumulation()
+    encoded = EncodedMetrics(accumulation, 9_000)
+    times = []
+    for now in (9_500, 4_000, 4_500):
+        accumulation.record(TRACE_SPAN_COUNT, 4)
+        (metric,) = map(Metric.FromString, encoded.collect(now))
+        (point,) = metric.histogram.data_points
+        times.append((point.start_time_unix_nano, point.time_unix_nano))
+
+    assert [(9_000, 9_500), (4_000, 4_000), (4_000, 4_500)] == times
 
 
 def test_sums_are_sent_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import json
 import random
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -92,6 +93,7 @@ def odd_request(rng: random.Random) -> bytes:
     return body
 
 
+@lru_cache(1_024)
 def snake_case(name: str) -> str:
     """Return the name that a field has in the protobuf files."""
     return re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", name)

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from deadline import DEADLINE_S
+from commands import in_fork
 from spanscore import __version__
 
-ABSENT = "import sys; sys.modules['spanscore_fast'] = None; "
+AGAIN = """
+import sys
+for name in ("spanscore.otlp.clean_requests", "spanscore_fast"):
+    sys.modules.pop(name, None)
+"""
+"""Both are imported as in a new process."""
+ABSENT = "sys.modules['spanscore_fast'] = None; "
 ASK = "from spanscore.errors import ConfigError; from spanscore.otlp.clean_requests import chosen\n"
 TELL = f"{ASK}try: print(chosen())\nexcept ConfigError as error: print(error)"
 
 
 def told(program: str, asked: str, *path: Path) -> str:
     """Return what a process of its own says that reads."""
-    places = os.pathsep.join(filter(None, [*map(str, path), os.environ.get("PYTHONPATH")]))
-    environment = {**os.environ, "SPANSCORE_DECODER": asked, "PYTHONPATH": places}
-    command = [sys.executable, "-c", program]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=DEADLINE_S, check=True)
+    run = in_fork(f"{AGAIN}sys.path[:0] = {[*map(str, path)]}\n{program}", SPANSCORE_DECODER=asked)
+    assert run.returncode == 0, run.stderr
     return run.stdout.strip()
 
 

@@ -25,6 +25,8 @@ from spanscore.trajectories.wanted import UnusedTexts, WantedAttributes, wanted_
 
 WANTED = WantedAttributes(["gen_ai.operation.name", "gen_ai.tool.*", "äöü"])
 NEEDED = "SPANSCORE_NEEDS_FAST"
+if clean_requests.COMPILED is None and not os.environ.get(NEEDED):
+    pytest.skip("needs the compiled decoder: pip install ./fast", allow_module_level=True)
 _TAG_OF_NAME = b"\x2a"
 
 TEXTS = st.text(max_size=90)
@@ -81,13 +83,6 @@ REQUESTS = st.builds(
         max_size=2,
     ),
 )
-
-
-@pytest.fixture(autouse=True)
-def installed() -> None:
-    """Compare nothing where there is nothing to compare with."""
-    if clean_requests.COMPILED is None and not os.environ.get(NEEDED):
-        pytest.skip("needs the compiled decoder: pip install ./fast")
 
 
 def both(body: bytes, wanted: WantedAttributes | None = WANTED) -> tuple[Decoded | None, Decoded]:

@@ -18,9 +18,9 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality
 
 from conformance.random_requests import random_resource_spans
 from examples import at_most
-from fuzzing.otlp_json import snake_case, snake_case_of
+from fuzzing.otlp_json import snake_case
 from otlp.json_spans import SPAN, request
-from receivers.otlp_requests import CORPUS_NAMES, corpus_lines, to_json
+from receivers.otlp_requests import to_json
 from receivers.receiving import JSON, Receiver, over_http
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
@@ -66,17 +66,6 @@ def test_both_names_mean_the_same(seed: int) -> None:
     assert accepted_only_from_json(body, expected.spans) == accepted_only_from_json(other, expected.spans)
     ids = {span.trace_id for span in expected.spans}
     assert expected.spans == decode_json(narrowed(other, Encoding.JSON, ids)).spans
-
-
-@pytest.mark.parametrize("name", CORPUS_NAMES)
-def test_recordings_mean_the_same(name: str) -> None:
-    """What real SDKs send is read alike by both names, spans as well as logs."""
-    for line in corpus_lines(name):
-        other = json.dumps(snake_case_of(json.loads(line)))
-        if b'"resourceLogs"' in line:
-            assert logs_to_protobuf(parse_request(line)) == logs_to_protobuf(parse_request(other))
-        else:
-            assert decode_json(line) == decode_json(other)
 
 
 def test_a_large_request_is_renamed_in_steps() -> None:
@@ -132,7 +121,7 @@ def metrics(temporality: str) -> str:
 def test_metrics_have_second_names() -> None:
     """Metrics are read by both names of their fields, and by the names of temporalities; other texts are refused."""
     for name, number in AggregationTemporality.items():
-        written = ExportMetricsServiceRequest.FromString(at_once(writing_metrics(metrics(name).encode())))
+        written = ExportMetricsServiceRequest.FromString(at_once(writing_metrics(metrics(name).encode())).body)
         (metric,) = written.resource_metrics[0].scope_metrics[0].metrics
         assert (number, True, 5) == (
             metric.sum.aggregation_temporality,
@@ -193,9 +182,9 @@ def test_an_empty_request_is_a_success(receiver: Receiver, signal: str) -> None:
 @pytest.mark.parametrize("filler", ['{"scopeSpans":[]}', '{"resource":{}}', "{}"])
 def test_the_way_through_a_large_request_is_checked(filler: str) -> None:
     """However large a request without spans is, what leads nowhere in it is found."""
-    body = f'{{"more": "\\ud83d\\ude00", "resourceSpans": [{f"{filler}," * 40_000}{{"scopeSpan": []}}]}}'.encode()
+    body = f'{{"more": "\\ud83d\\ude00", "resourceSpans": [{f"{filler}," * 16_500}{{"scopeSpan": []}}]}}'.encode()
 
-    with pytest.raises(MalformedRequest, match=r"resourceSpans\[40000\] has no 'scopeSpans', but 'scopeSpan'"):
+    with pytest.raises(MalformedRequest, match=r"resourceSpans\[16500\] has no 'scopeSpans', but 'scopeSpan'"):
         decode_json(body)
-    with pytest.raises(MalformedRequest, match=r"resourceSpans\[40000\] has no"):
+    with pytest.raises(MalformedRequest, match=r"resourceSpans\[16500\] has no"):
         decode_json(body.replace(b"\\ude00", b""))

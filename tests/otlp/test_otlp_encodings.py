@@ -1,19 +1,15 @@
 from __future__ import annotations
 
-import base64
 import json
-import re
 from contextlib import suppress
 from typing import Any
 
 import pytest
-from google.protobuf import json_format
 from hypothesis import given
 from hypothesis import strategies as st
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from otlp.json_spans import SPAN, request
-from receivers.otlp_requests import CORPUS_NAMES, REQUESTS, corpus_lines, from_json, request_of, simple_span, to_json
+from receivers.otlp_requests import REQUESTS, from_json, request_of, simple_span, to_json
 from spanscore.otlp.findings import Decoded, MalformedRequest
 from spanscore.otlp.from_json import decode_json
 from spanscore.otlp.from_protobuf import decode_protobuf, trace_ids
@@ -47,30 +43,6 @@ def test_every_span_is_decoded_or_refused(request: Any) -> None:
     decoded = decode_protobuf(request.SerializeToString())
 
     assert sent == len(decoded.spans) + decoded.refused_spans
-
-
-@pytest.mark.parametrize("name", CORPUS_NAMES)
-def test_recorded_requests_decode_alike(name: str) -> None:
-    """Each recorded request decodes without a refusal, and to the same spans when it is written as protobuf."""
-    lines = corpus_lines(name)
-    decoded = [decode_json(line) for line in lines]
-
-    assert [decode_protobuf(from_json(line).SerializeToString()) for line in lines] == decoded
-    assert [0] * len(lines) == [request.refused_spans for request in decoded]
-
-
-@pytest.mark.full_size
-@pytest.mark.parametrize("name", CORPUS_NAMES)
-def test_recorded_requests_are_those_that_protobuf_reads(name: str) -> None:
-    """The tests turn recordings into protobuf as protobuf's own mapping does, in which ids are base64."""
-    for line in corpus_lines(name):
-        document = re.sub(rb'("(?:traceId|spanId|parentSpanId)":\s*)"(\w+)"', in_base64, line)
-        assert json_format.Parse(document, ExportTraceServiceRequest()) == from_json(line)
-
-
-def in_base64(name_and_id: re.Match[bytes]) -> bytes:
-    """Return a field of JSON whose value is an id in hex with the id in base64."""
-    return b'%b"%b"' % (name_and_id[1], base64.b64encode(bytes.fromhex(name_and_id[2].decode())))
 
 
 @given(request=REQUESTS, data=st.data())

@@ -23,6 +23,8 @@ from spanscore.otlp.strict_json import AT_ONCE, parse
 
 ATTRIBUTE = {"key": "k", "value": {"intValue": 1}}
 MANY = 40_000
+SPANS = 1_850
+"""More than 2 MiB of them, so that they are decoded in parts by type, too."""
 
 
 def spans(number: int, **fields: Any) -> list[dict[str, Any]]:
@@ -46,13 +48,13 @@ def with_value(**value: Any) -> bytes:
 @cache
 def ordinary() -> bytes:
     """Return a large request with nothing odd in it."""
-    return request(*spans(3_000)).encode()
+    return request(*spans(SPANS)).encode()
 
 
 LARGE: dict[str, Callable[[], bytes]] = {
     "ordinary spans": ordinary,
-    "odd spans": lambda: request(*spans(3_000, new=[1])).encode(),
-    "refused spans": lambda: request(*spans(3_000, kind="CLIENT"), SPAN).encode(),
+    "odd spans": lambda: request(*spans(SPANS, new=[1])).encode(),
+    "refused spans": lambda: request(*spans(SPANS, kind="CLIENT"), SPAN).encode(),
     "attributes": lambda: request(SPAN | {"attributes": [ATTRIBUTE] * MANY}, SPAN).encode(),
     "odd attributes": lambda: request(SPAN | {"attributes": [ATTRIBUTE] * MANY, "new": 1}).encode(),
     "events": lambda: request(SPAN | {"events": [{"name": "e"}] * MANY}).encode(),
@@ -75,9 +77,9 @@ LARGE: dict[str, Callable[[], bytes]] = {
     "values": lambda: request(
         *spans(70, attributes=[{"key": "k", "value": {"arrayValue": {"values": [{}] * 16_000}}}])
     ).encode(),
-    "lone surrogates": lambda: request(*spans(3_000)).replace("work", r"\ud800 \ud83d\ude00 \\ud800", 7).encode(),
-    "spaces": lambda: json.dumps(json.loads(request(*spans(3_000))), indent=1).encode(),
-    "empty": lambda: b'{"resourceSpans":[' + b",".join([b'{"scopeSpans":[{"scope":{}},{}]},{}'] * MANY) + b"]}",
+    "lone surrogates": lambda: request(*spans(SPANS)).replace("work", r"\ud800 \ud83d\ude00 \\ud800", 7).encode(),
+    "spaces": lambda: json.dumps(json.loads(request(*spans(SPANS))), indent=1).encode(),
+    "empty": lambda: b'{"resourceSpans":[' + b",".join([b'{"scopeSpans":[{"scope":{}},{}]},{}'] * 8_000) + b"]}",
 }
 
 
@@ -121,7 +123,7 @@ def test_a_large_request_is_not_decoded_as_a_whole(monkeypatch: pytest.MonkeyPat
     """Not by type either."""
     monkeypatch.setattr(json_messages, "REQUEST", None)
 
-    assert 3_000 == len(decode_json(ordinary()).spans)
+    assert SPANS == len(decode_json(ordinary()).spans)
 
 
 def _cut_off(body: bytes) -> bytes:
@@ -172,8 +174,8 @@ def test_what_is_broken_is_refused_as_a_whole(break_: Callable[[bytes], bytes], 
 
 def test_too_many_spans_are_counted_before_they_are_decoded(sizes: list[int]) -> None:
     """A request with more spans than are allowed is refused."""
-    with pytest.raises(MalformedRequest, match="more than 2999 spans"):
-        decode_json(ordinary(), max_spans=2_999)
+    with pytest.raises(MalformedRequest, match="more than 1849 spans"):
+        decode_json(ordinary(), max_spans=SPANS - 1)
     assert [] == sizes
 
 

@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 from examples import at_most
 from fuzzing.otlp_json import WANTED, answers, odd_request
 from otlp.json_spans import DECODED, SPAN, refusal, request
-from receivers.otlp_requests import CORPUS_NAMES, corpus_lines
 from spanscore.otlp.findings import Decoded, Refusal
 from spanscore.otlp.from_json import decode_document
 from spanscore.otlp.json_typed import decode_typed
 from spanscore.otlp.limits import SPANS_PER_REQUEST
-from spanscore.otlp.strict_json import parse
 
 
 def typed(body: bytes | str) -> Decoded | None:
@@ -32,14 +30,6 @@ def test_odd_requests_are_decoded_by_all_the_rules(seed: int, wanted: Any) -> No
     actual, expected = answers(odd_request(random.Random(seed)), wanted)
 
     assert expected == actual
-
-
-@pytest.mark.parametrize("name", CORPUS_NAMES)
-def test_recorded_requests_are_decoded_by_type(name: str) -> None:
-    """What real SDKs send takes the fast way, and means the same there."""
-    lines = corpus_lines(name)
-
-    assert [decode_document(parse(line)) for line in lines] == [typed(line) for line in lines]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deadline import DEADLINE_S
-from receivers.otlp_requests import REQUESTS, request_of, simple_span, texts, to_json
+from receivers.otlp_requests import REQUESTS, field, request_of, simple_span, texts, to_json
 from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.from_json import decode_json, decoding_json
@@ -124,7 +124,7 @@ def test_a_small_request_overtakes_a_large_one() -> None:
         taken.append(len(spans))
 
     # Large enough that it takes many slices, on any machine.
-    large = request_of(*(simple_span(1, number) for number in range(1, 40_001))).SerializeToString()
+    large = field(1, field(2, field(2, simple_span(1).SerializeToString()) * 40_000))
     small = request_of(simple_span(2)).SerializeToString()
 
     async def scenario() -> None:

@@ -6,7 +6,8 @@ import base64
 import gzip
 import json
 import math
-from collections.abc import Mapping, MutableSequence
+from collections.abc import Callable, Mapping, MutableSequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -118,26 +119,30 @@ def as_message(line: bytes, kind: type[_AnyMessage]) -> _AnyMessage:
 
 
 def _fields(document: Mapping[str, Any], message: Descriptor) -> dict[str, Any]:
-    known = message.fields_by_camelcase_name
-    return {
-        known[name].name: [_field(known[name], each) for each in value]
-        if isinstance(value, list)
-        else _field(known[name], value)
-        for name, value in document.items()
-        if value is not None
-    }
+    fields = {}
+    for name, value in document.items():
+        if value is not None:
+            field_name, read = _known(message)[name]
+            fields[field_name] = [*map(read, value)] if isinstance(value, list) else read(value)
+    return fields
 
 
-def _field(kind: FieldDescriptor, value: Any) -> Any:
+@cache
+def _known(message: Descriptor) -> dict[str, tuple[str, Callable[[Any], Any]]]:
+    """Return the fields of a message by their names in JSON: their names in protobuf, and what reads a value."""
+    return {name: (kind.name, _reading(kind)) for name, kind in message.fields_by_camelcase_name.items()}
+
+
+def _reading(kind: FieldDescriptor) -> Callable[[Any], Any]:
     if kind.message_type is not None:
-        return _fields(value, kind.message_type)
+        return partial(_fields, message=kind.message_type)
     if kind.name in _IDS:
-        return bytes.fromhex(value)
+        return bytes.fromhex
     if kind.type == FieldDescriptor.TYPE_BYTES:
-        return base64.b64decode(value)
+        return base64.b64decode
     if kind.type == FieldDescriptor.TYPE_DOUBLE:
-        return float(value)
-    return int(value) if kind.type in _WRITTEN_AS_TEXT else value
+        return float
+    return int if kind.type in _WRITTEN_AS_TEXT else lambda value: value
 
 
 def _object(message: Message) -> dict[str, Any]:

@@ -39,6 +39,7 @@ class Core:
     spans: list[Span] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
+    refused_points: Counter[str] = field(default_factory=Counter)
     sent_on: list[bytes] = field(default_factory=list)
     others_sent_on: list[tuple[OtherSignal, bytes]] = field(default_factory=list)
     fault: Exception | None = None
@@ -242,7 +243,7 @@ def _running(
             made = Admission(**(admission or {}))
             intake = Intake(
                 core.accept,
-                IntakeCounts(refused=core.refused),
+                IntakeCounts(refused=core.refused, refused_points=core.refused_points),
                 spans_onward=core if spans_onward else None,
                 others_onward=core if others else None,
             )

@@ -90,6 +90,8 @@ def test_records_wait_until_they_are_taken(brokers: Cluster, thread: LoopThread)
         expected = [str(number).encode() for number in range(41) if number % PARTITIONS == partition]
         assert expected == [record.value for record in owner.taken if record.partition == partition]
     assert {0: 11, 1: 10, 2: 10, 3: 10} == brokers.committed("slow")
+    assert {10, 11} == {record.end for record in owner.taken}
+    assert None not in {record.written_at for record in owner.taken}
     everything = tuple(range(PARTITIONS))
     assert [("assigned", everything), *((what, everything) for what in ("given up", "given up", "forgotten"))] == [
         (what, tuple(sorted(partitions))) for what, partitions in owner.events

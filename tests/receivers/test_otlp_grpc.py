@@ -11,10 +11,11 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2
 from hyperframe.frame import SettingsFrame
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
 
 from receivers.h2_client import H2Client
 from receivers.http2 import PREFACE, Call, Status, message
-from receivers.otlp_requests import request_of, simple_span
+from receivers.otlp_requests import field, request_of, simple_span
 from receivers.receiving import HERE, Core, Receiver, busy, is_closed, over_grpc
 from serving import DEADLINE_S, eventually, loop_thread, serving
 from spanscore.receivers.intake.admission import Admission
@@ -215,6 +216,19 @@ def test_metrics_and_logs_are_sent_on(method: str, signal: str) -> None:
         assert b"" == export(receiver, b"\x0a\x00", method)
         assert [(signal, b"\x0a\x00")] == receiver.core.others_sent_on
         assert grpc.StatusCode.INVALID_ARGUMENT == failure(receiver, b"\xff", method)[0]
+
+
+def test_a_bad_metric_costs_itself() -> None:
+    """The others are sent on; the sender is told how many data points are not."""
+    good, bad = field(2, field(1, b"good")), field(2, field(1, b"\xff") + field(5, field(1, b"") * 2))
+    with over_grpc(others=True) as receiver:
+        answer = ExportMetricsServiceResponse.FromString(export(receiver, field(1, field(2, good + bad)), METRICS))
+
+        assert [("metrics", field(1, field(2, good)))] == receiver.core.others_sent_on
+    assert 2 == answer.partial_success.rejected_data_points
+    why = "invalid_utf8 (resource_metrics[0].scope_metrics[0].metrics[1]: a string is not valid UTF-8)"
+    assert f"2 data points refused: 2 for {why}" == answer.partial_success.error_message
+    assert ({}, {"invalid_utf8": 2}) == (receiver.core.refused, receiver.core.refused_points)
 
 
 def test_accepted_spans_are_sent_on() -> None:

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf.json_format import Parse
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
 
-from receivers.otlp_requests import decoded_span, request_of, simple_span, to_json
+from receivers.otlp_requests import decoded_span, field, request_of, simple_span, to_json
 from receivers.raw_http import head
 from receivers.receiving import JSON, PROTOBUF, Receiver, answered, busy, is_closed, over_http
 from serving import DEADLINE_S, eventually
@@ -217,3 +219,25 @@ def test_requests_under_way_are_finished() -> None:
         connection.close()
         stopping.result(DEADLINE_S)
         assert [decoded_span(1)] == receiver.core.spans
+
+
+@pytest.mark.parametrize("content_type", [PROTOBUF, JSON])
+def test_a_bad_metric_costs_itself(content_type: str) -> None:
+    """The others are sent on; the sender is told how many data points are not."""
+    good, bad = field(2, field(1, b"good")), field(2, field(1, b"\xff") + field(5, field(1, b"") * 2))
+    body = field(1, field(2, good + bad))
+    if content_type == JSON:
+        points = '{"name": 5, "gauge": {"dataPoints": [{}, {}]}}'
+        body = b'{"resourceMetrics": [{"scopeMetrics": [{"metrics": [{"name": "good"}, %s]}]}]}' % points.encode()
+    with over_http(others=True) as receiver:
+        reply = receiver.post(body, content_type, "/v1/metrics")
+
+        assert (200, [("metrics", field(1, field(2, good)))]) == (reply.status, receiver.core.others_sent_on)
+    response = ExportMetricsServiceResponse()
+    if content_type == JSON:
+        Parse(reply.body, response)
+    else:
+        response.ParseFromString(reply.body)
+    assert 2 == response.partial_success.rejected_data_points
+    assert "metrics[1]: " in response.partial_success.error_message
+    assert 2 == receiver.core.refused_points.total()

@@ -88,6 +88,8 @@ OTHERS: Final = {
         "both-one-refused-resumed": WHOLE,
         "hidden-approved-resumed": UNSEEN,
     },
+    # The span of the trace is in another trace than all others.
+    "openai-agents-js-approval-sub": {"chat-sub-root": SKIPPED},
     "agno-approval": {
         "two-again-resumed": TWICE,
         "both-one-refused-resumed": WHOLE,
@@ -147,8 +149,32 @@ OTHERS: Final = {
         "hidden-rejected-resumed": SKIPPED,
     },
     # The mark of a refusal is also that of a failure.
+    "genkit-approval": {"two-again-resumed": TWICE, "both-one-denied-resumed": "+ + - - - +"},
     "vercel-ai-7-approval": {"two-again-resumed": TWICE, "both-one-refused-resumed": "+ + - - - +"},
     # One trace holds the whole run, unless the application has named another one for the second part.
+    # A reason in the person's own words looks like a result.
+    "langgraph-js-approval": {
+        "two-again-resumed": TWICE,
+        "mw-reason-resumed": SKIPPED,
+        "mw-both-one-rejected-resumed": "+ + + - - +",
+    },
+    "langgraph-js-approval-tl": {"two-again-resumed": TWICE},
+    # A run that has reached its limit ends like one that waits. Another amount may be in the user's words.
+    "voltagent-approval": {
+        "two-again-resumed": "+ + x x - +",
+        "both-one-refused-resumed": WHOLE,
+        "long-resumed": UNSEEN,
+        "limit": PAUSES,
+        "turn-after": "+ x + x - +",
+    },
+    # The messages leave the calls out.
+    "tanstack-ai-approval": {
+        **dict.fromkeys(("approved-resumed", "parallel-resumed", "both-one-refused-resumed"), UNSEEN),
+        "two-again-resumed": UNSEEN,
+        "denied-resumed": SKIPPED,
+        "limit": "+ + + x - +",
+        "turn-after": "+ x + x - +",
+    },
     "mastra-approval": {
         "two": TWICE,
         **dict.fromkeys(("denied", "reason"), "+ + + x - +"),

@@ -22,7 +22,9 @@ pytest.importorskip("confluent_kafka", reason="needs the package confluent-kafka
 from receivers.kafka_cluster import TOPIC, Cluster, cluster
 
 REBALANCES_S = DEADLINE_S
-SETTINGS = '{session.timeout.ms: "3500", heartbeat.interval.ms: "200", fetch.error.backoff.ms: "20"}'
+# A batch that cannot be read is sought by a dozen fetches; each would wait until another one ends.
+WAITS = 'fetch.error.backoff.ms: "20", fetch.wait.max.ms: "20"'
+SETTINGS = f'{{session.timeout.ms: "3500", heartbeat.interval.ms: "200", {WAITS}}}'
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -66,7 +67,7 @@ class Member:
         # No time passes, by default: what is due is scored at once, however busy the machine is.
         clock = how.pop("clock", lambda: 0.0)
         pipeline = Pipeline((), how.pop("reader", None) or DialectReader(()))
-        table = TraceTable(TraceSettings(decision_delay_s=0, **how), lambda span: not span.parent_span_id)
+        table = TraceTable(TraceSettings(**{"decision_delay_s": 0, **how}), lambda span: not span.parent_span_id)
         out = {"out": self.out}
         self.live = LiveEngine(Engine(table, pipeline, out, clock), clock)
         self.engine = self.live.engine
@@ -431,5 +432,40 @@ def test_a_pause_holds_no_offset() -> None:
         await member.partitions.take(records(second, offset))
         assert {0: len(first) + len(second)} == member.offsets
         assert [("issue_refund",), ()] == [each.trajectory.completeness.paused for each in member.out.reports]
+
+    in_loop(scenario)
+
+
+@pytest.mark.parametrize("is_last", [True, False], ids=["all are read", "later ones are read"])
+def test_a_trace_waits_for_records_that_a_slow_reader_has_not_read(*, is_last: bool) -> None:
+    """A trace is open until the records of its decision delay are read, by the times at which they were written."""
+
+    async def scenario() -> None:
+        now = [100.0]
+        member = Member(0, clock=lambda: now[0], decision_delay_s=2)
+        member.live.rest()  # its timer goes by another clock
+
+        async def take(offset: int, span: Span, written_at: float, end: int = 99) -> None:
+            await member.partitions.take([record(offset, span)._replace(written_at=written_at, end=end)])
+
+        def scored_after(seconds: float) -> dict[int, int]:
+            now[0] += seconds
+            member.engine.work(math.inf)
+            return {each.trajectory.trace_id[-1]: each.revision for each in member.out.reports}
+
+        await take(0, simple_span(1), 50.0)
+        assert {} == scored_after(2.5)
+        await take(1, simple_span(2), 51.0)
+        assert {} == scored_after(2.5)
+        await take(2, child(1), 51.5)
+        assert {} == scored_after(2.5)
+        if is_last:
+            await take(3, child(3), 51.6, end=4)
+            assert {1: 0, 2: 0} == scored_after(2.1)
+        else:
+            await take(3, child(3), 53.1)
+            assert {2: 0} == scored_after(2.1)
+            await take(4, child(4), 53.6)
+            assert {1: 0, 2: 0} == scored_after(2.1)
 
     in_loop(scenario)

@@ -24,6 +24,7 @@ from spanscore.errors import ConfigError
 from spanscore.model import CloseReason
 from spanscore.otlp.clean_requests import chosen
 from spanscore.receivers.sockets.listening import ListenError
+from spanscore.scoring import live_engine
 from spanscore.service.exposure import GRPC, HTTP, PAGES
 from spanscore.service.service import Service
 
@@ -52,10 +53,13 @@ def test_a_trace_without_a_root_is_scored_after_the_timeout() -> None:
         assert {CloseReason.ROOT_ENDED, CloseReason.TIMED_OUT} == set(reasons)
 
 
-def test_senders_come_again_while_too_much_waits_to_be_scored() -> None:
+def test_senders_come_again_while_too_much_waits_to_be_scored(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where closed traces pile up, large requests are refused until they are scored; small ones are not, nor lost."""
-    large = request_of(*(simple_span(1, span) for span in range(1, 8_001))).SerializeToString()
-    flood = [decoded_span(trace, span) for trace in range(2, 10) for span in range(1, 10_001)]
+    assert (65_536, 3 * 65_536) == (live_engine._MUCH, live_engine._MOST)
+    monkeypatch.setattr(live_engine, "_MUCH", 800)
+    monkeypatch.setattr(live_engine, "_MOST", 2_400)
+    large = request_of(*(simple_span(1, span) for span in range(1, 101))).SerializeToString()
+    flood = [decoded_span(trace, span) for trace in range(2, 10) for span in range(1, 126)]
     with serving(f"{ON_ANY_PORT}\ntraces: {{decision_delay: 0s, num_traces: 1}}") as running:
         engine = running.service.engine
         running.thread.call(lambda: engine.take(flood, [1] * len(flood)))

@@ -20,6 +20,8 @@ NAME: Final = "langgraph-approval"
 TRACE: Final = bytes.fromhex(APPROVED.trace_id)
 FIRST, SECOND = APPROVED.requests(NAME)
 JSON: Final = "application/json"
+SOON: Final = 0.02
+"""Seconds that a run that has continued waits for late spans."""
 RULES: Final = """
 traces: {decision_delay: 0s}
 evaluators: {order: {type: tool_policy, must_precede: [[lookup_order, issue_refund]]}}
@@ -51,7 +53,7 @@ def test_a_kill_in_a_pause(tmp_path: Path, durability: str, before_the_kill: int
     begun, rest = [*FIRST, *SECOND[:before_the_kill]], SECOND[before_the_kill:]
     with (
         killed(tmp_path, text, *((body, JSON) for body in begun), once=lambda: "paused" in scores.read_text()),
-        serving(text) as running,
+        serving(text, revision_delay_s=SOON) as running,
     ):
         assert (0, "none") == of(running.reports.wait_for(1))[0]
         assert (before_the_kill == 0) == running.service.engine.table.past.is_paused(TRACE)
@@ -73,7 +75,10 @@ def test_two_kills_while_a_run_continues(tmp_path: Path) -> None:
     another = [(CHILD, PROTOBUF), (ROOT, PROTOBUF)]
     with killed(tmp_path, text, *begun, *another, once=lambda: scores.read_text().count("\n") > 1):
         before = times_scored(tmp_path, TRACE)
-        with killed(tmp_path, text, once=lambda: times_scored(tmp_path, TRACE) > before), serving(text) as running:
+        with (
+            killed(tmp_path, text, once=lambda: times_scored(tmp_path, TRACE) > before),
+            serving(text, revision_delay_s=SOON) as running,
+        ):
             eventually(lambda: TRACE in running.service.engine.table.open)
             send(running, rest)
             eventually(lambda: any(report.verdict == "pass" for report in running.reports.emitted))
@@ -87,7 +92,7 @@ def test_a_restart_prints_no_pause_again(tmp_path: Path, capsys: pytest.CaptureF
     """Its line was printed before; the line of the whole run follows."""
     text = configuration(tmp_path, RULES).replace("exporters: {", "exporters: {console: {}, ")
     for requests in (FIRST, [], SECOND):
-        with serving(text) as running:
+        with serving(text, revision_delay_s=SOON) as running:
             send(running, requests)
             running.reports.wait_for(1 + bool(requests == SECOND))
             running.stop()
@@ -106,7 +111,7 @@ def test_restarts(tmp_path: Path, forbidden: str, verdict: str, reasons: int) ->
             assert expected == runs(running)
             running.stop()
             assert [(0, "none")] == of(running.reports.emitted)
-    with serving(text) as running:
+    with serving(text, revision_delay_s=SOON) as running:
         send(running, SECOND[1:])
         assert [(0, "none"), (1, verdict)] == of(running.reports.wait_for(2))
         assert {f"runs {verdict}": 1, "runs_resumed": 1} == runs(running)
@@ -122,7 +127,7 @@ def test_a_repeated_request_in_a_pause(tmp_path: Path) -> None:
     with serving(text) as running:
         send(running, [*FIRST, *FIRST])
         assert {"duplicate": len(FIRST)} == dict(running.service.engine.counts().dropped)
-    with serving(text) as running:
+    with serving(text, revision_delay_s=SOON) as running:
         send(running, SECOND)
         assert [(0, "none"), (1, "pass")] == of(running.reports.wait_for(2))
 

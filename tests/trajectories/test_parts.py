@@ -49,6 +49,12 @@ NOT_SEEN: Final = {
         for name, of in (("openai-agents", "-client"), ("logfire-openai-agents", ""), ("agno", ""))
     ),
     ("openai-agents-approval-nocontent", "rejected-resumed"),
+    ("openai-agents-js-approval-sub", "chat-sub-root"),
+    # The person has: it looks like a result.
+    ("langgraph-js-approval", "mw-reason-resumed"),
+    # A run of VoltAgent that waits ends like one that has reached its limit; one of TanStack AI has no end.
+    *(("voltagent-approval", f"{each}-asks") for each in ("approved", "two-resumed", "parallel")),
+    *(("tanstack-ai-approval", f"{each}-asks") for each in ("approved", "two-resumed", "parallel")),
     # No span names the call.
     ("agno-approval-genai", "alone-approved-asks"),
     # Content is hidden.
@@ -81,6 +87,9 @@ BEGINS_UNSEEN: Final = {
         for each in ("interrupt-approved", "interrupt-declined", "parallel")
     ),
     *((f"mastra-approval{name}", "context-resumed") for name in ("", "-nocontent")),
+    ("voltagent-approval", "long-resumed"),
+    *(("tanstack-ai-approval", f"{each}-resumed") for each in ("approved", "denied", "parallel", "two-again")),
+    ("tanstack-ai-approval", "both-one-refused-resumed"),
 }
 """Parts that continue, of which the earlier calls are not recorded."""
 

@@ -167,6 +167,20 @@ class TestRepair:
 
         assert calls(asking, span(2, "policy", lone)) == [call(2, "policy", {"topic": "refunds"}, call_id="c2")]
 
+    def test_by_a_sole_argument_if_requests_have_no_ids(self) -> None:
+        """The bare text counts more than the order."""
+        result = {"lc": 1, "id": ["langchain_core"], "kwargs": {"content": "ok", "tool_call_id": "c2"}}
+        lone = {
+            "openinference.span.kind": "TOOL",
+            "tool.name": "policy",
+            "input.value": "refunds",
+            "output.value": json.dumps({"output": result}),
+        }
+        made = span(3, "policy", lone, scope="@arizeai/openinference-instrumentation-langchain")
+        spans = [model(1, asked("policy", {"wrong": 1})), model(2, asked("policy", {"topic": "refunds"})), made]
+
+        assert [({"topic": "refunds"}, "c2")] == [(each.arguments, each.call_id) for each in calls(*spans)]
+
     def test_a_sole_argument_that_nothing_names(self) -> None:
         """Where the tool takes several, or none is known, it is not recorded."""
         schema = {"type": "object", "properties": {"topic": {"type": "string"}, "limit": {"type": "integer"}}}

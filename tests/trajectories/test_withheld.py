@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalogue.bounds import costs_at_most
-from dialects.spans import START_NS, TRACE_ID, built_in_dialects, calls, exception
+from dialects.spans import START_NS, TRACE_ID, built_in_dialects, calls, exception, span
 from examples import at_most
 from spanscore.contracts import CallRequest, Markers, ModelReading, Precedence, Reading
 from spanscore.model import CloseReason, Span, Trace
@@ -115,6 +115,22 @@ def test_another_call_of_the_tool_does_not_make_the_one_that_waits() -> None:
     others = done(3, "refund", REFUND, parent=1), done(6, "refund", {"order_id": "A-2"}, parent=1)
     assert [call.span_id for call in calls(ROOT, waiting, *others)] == [each.span_id for each in others]
     assert explanation(ROOT, waiting, *others).spans[2].role.startswith("no call yet: refund")
+
+
+def test_a_call_of_which_nothing_is_recorded_does_not_make_the_one_that_waits() -> None:
+    """Neither has a name, arguments or an id."""
+    nameless = {"gen_ai.operation.name": "execute_tool"}
+    waiting = span(3, "tool", nameless, parent=1, events=INTERRUPT)
+    made = span(4, "tool", nameless, parent=1)
+    assert [call.span_id for call in calls(ROOT, waiting, made)] == [made.span_id]
+
+
+def test_the_call_of_an_agent_that_waits_waits_too() -> None:
+    """If its span has ended, it has no result, or an empty one; the span around both says that the run waits."""
+    root = having(whole(agent(1)), {"ends_asking": True})
+    for result, expected in (("", []), ("Ask a person.", ["ask"])):
+        around = having(whole(tool(2, "ask", {}, "c1", parent=1)), {RESULT: result})
+        assert expected == made(root, around, model(3, ASKED, parent=2))
 
 
 def test_a_span_names_the_call_that_waits() -> None:

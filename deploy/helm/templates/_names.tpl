@@ -38,7 +38,7 @@ app.kubernetes.io/component: {{ . }}
 
 {{- /* The port of an endpoint, `HOST:PORT`. */ -}}
 {{- define "spanscore.port" -}}
-{{ splitList ":" . | last }}
+{{ regexFind ":[0-9]+$" . | required (printf "the endpoint %s has no port: HOST:PORT" .) | trimPrefix ":" }}
 {{- end }}
 
 {{- /* The port of metrics and health, which every probe needs. Takes a configuration. */ -}}

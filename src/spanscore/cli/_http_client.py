@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from spanscore.errors import InputError
 from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
-from spanscore.otlp.strict_json import parse
+from spanscore.otlp.strict_json import check_number_of_values, parse
 from spanscore.recordings.files import MAX_REQUEST_SIZE
 
 _TIMEOUT_S: Final = 30.0
@@ -35,9 +35,12 @@ class HttpResponse(NamedTuple):
         """Return the JSON object in it, None if it begins as none.
 
         Raises:
-            MalformedRequest: it is broken.
+            MalformedRequest: it is broken, or has so many values that reading them could fill the memory.
         """
-        return parse(self.body) if self.body.lstrip()[:1] == b"{" else None
+        if self.body.lstrip()[:1] != b"{":
+            return None
+        check_number_of_values(self.body)
+        return parse(self.body)
 
     def __str__(self) -> str:
         form = f"of type {printable(self.content_type)}" if self.content_type else "without a Content-Type"

@@ -14,7 +14,7 @@ from spanscore.errors import InputError
 from spanscore.messages.nearest import suggestion, unmatched
 from spanscore.messages.printable import MAX_LABEL_CHARS, encodable, printable
 from spanscore.reports.bounded_line import LEFT_OUT_KEY, bounded
-from spanscore.reports.json_reports import bare_report, reasons_in
+from spanscore.reports.json_reports import bare_report, first_call_ns, reasons_in
 from spanscore.reports.reason_table import TRACE_ID_START, WantedRuns
 
 MOST_BYTES: Final = 64 * 1024
@@ -92,8 +92,8 @@ class RunTools:
         """List runs: failing ones first, then the newest. To see calls, arguments and errors, pass a trace_id to `run`.
 
         Each row has the trace id, the agent, the verdict (`pass`, `fail`, or `none`: nothing could be evaluated),
-        whether the whole run was seen (`complete`), the reasons for which it failed, and the names of the tools that it
-        called, in order. `matching` is the number of all runs that fit.
+        whether the whole run was seen (`complete`), when its first call started, the reasons for which it failed, and
+        the names of the tools that it called, in order. `matching` is the number of all runs that fit.
 
         Args:
             reason: the exact text of a `reason` that the tool `reasons` returned.
@@ -190,10 +190,11 @@ def _rfc3339(unix_nano: int) -> str:
 
 def _summary(run: Mapping[str, Any]) -> dict[str, Any]:
     reasons = reasons_in(run)
-    calls = run["tool_calls"]
+    calls, started = run["tool_calls"], first_call_ns(run)
     names = None if calls is None else [each.get("name") for each in calls[:_NAMES_SHOWN]]
     return {
         **{key: run[key] for key in _OF_A_RUN if run.get(key) is not None},
+        **({} if started is None else {"first_call": _rfc3339(started)}),
         "reasons": reasons[:_REASONS_SHOWN],
         **_more("more_reasons", len(reasons) - _REASONS_SHOWN),
         "tool_calls": names,

@@ -1,12 +1,19 @@
-"""Output whose reader, such as `head`, may leave before the command ends: the output ends, the command does not."""
+"""The standard streams of a command, which ends neither because a reader leaves nor because of a character.
+
+The reader of output, such as `head`, may leave before the command ends: the output ends, the command does not.
+Characters that the encoding of a terminal lacks are escaped as in JSON, so that JSON stays JSON.
+"""
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import sys
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import Any, Final, TextIO, cast
+
+_ESCAPING: Final = "spanscore-escaping"
 
 
 class _Output(io.FileIO):
@@ -37,19 +44,29 @@ def output_to(path: Path, *, errors: str) -> TextIO:
 
 
 def outlive_readers(*names: str) -> None:
-    """Survive readers of this process's standard streams that leave; a closed stream becomes an empty one.
+    """Survive readers of this process's standard streams that leave, and any text; a closed stream becomes empty.
 
     A stream that was replaced, as pytest does, is left alone. The names are of the output streams whose readers may
     leave: `stdout`, `stderr`.
     """
+    codecs.register_error(_ESCAPING, _escaped)
     for name in ("stdin", "stdout", "stderr"):
         stream = getattr(sys, name)
+        if name != "stdin" and isinstance(stream, io.TextIOWrapper) and stream is getattr(sys, f"__{name}__"):
+            stream.reconfigure(errors=_ESCAPING)
         if stream is None:
             # In this order: the lowest free descriptor is the one that was closed.
             empty = os.open(os.devnull, os.O_RDWR)
             setattr(sys, name, os.fdopen(empty, "r" if name == "stdin" else "w", encoding="utf-8"))
         elif name in names and stream is getattr(sys, f"__{name}__") and _is_file(stream):
             setattr(sys, name, _outliving(cast("io.TextIOWrapper", stream)))
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    halves = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{halves[begin : begin + 2].hex()}" for begin in range(0, len(halves), 2)), error.end
 
 
 def _is_file(stream: Any) -> bool:

@@ -145,7 +145,8 @@ class Reading:
     resumes: bool = False
     """The span says that the run continues after a pause with it."""
     may_wait: bool = False
-    """The span is an agent's own run, and only content that it does not record shows whether the run waits."""
+    """The span is an agent's own run, and only content that it does not record shows whether the run waits. Or it is a
+    request to a model, and the framework does not end the agent's span while the run waits."""
     refuses_silently: bool = False
     """The span is of a framework that leaves no span of a refused call: only the messages of the next model show it."""
     leaves_out_calls: bool = False

@@ -54,9 +54,11 @@ _PRINTED: Final[dict[str, CallState]] = {
 _NOT_MADE: Final = frozenset({"waits", "refused"})
 INTERRUPTS: Final = ("(Interrupt(", "[Interrupt(")
 """Beginnings of the text of an interrupt of LangGraph in Python."""
+_INTERRUPTS_IN_JSON: Final = ('[\n  {\n    "id": ', '[\n  {\n    "value": ')
+"""Beginnings of the text of an interrupt of LangGraph in JavaScript."""
 _WITHOUT_MODULE: Final[dict[str, tuple[tuple[str, ...], CallState]]] = {
-    "GraphInterrupt": (INTERRUPTS, "waits"),
-    "NodeInterrupt": (INTERRUPTS, "waits"),
+    "GraphInterrupt": ((*INTERRUPTS, *_INTERRUPTS_IN_JSON), "waits"),
+    "NodeInterrupt": ((*INTERRUPTS, *_INTERRUPTS_IN_JSON), "waits"),
     "ParentCommand": (("Command(",), "made"),
 }
 """Types that instrumentations write without the module. A user's type may have the same name: the text decides."""

@@ -10,8 +10,8 @@ from spanscore.model import Span
 
 AFTER_MODEL: Final = ".after_model"
 """The end of the names of nodes that LangChain's agents run behind a model: a run that begins with one continues."""
-_COMMAND: Final = frozenset({"goto", "resume", "update"})
-"""The fields of LangGraph's `Command`."""
+_COMMANDS: Final = (frozenset({"goto", "resume", "update"}), frozenset({"goto", "resume", "lg_name"}))
+"""The fields of LangGraph's `Command` in Python and JavaScript."""
 
 
 def graph(span_name: str, node: str | None, agent: str | None, *, is_marked: bool) -> Reading:
@@ -39,12 +39,12 @@ def continues(span: Span, key: str) -> bool:
     given = span.attributes.get(key)
     if span.name.endswith(AFTER_MODEL):
         return True
-    if span.parent_span_id or not isinstance(given, str) or not all(f'"{each}"' in given for each in _COMMAND):
+    if span.parent_span_id or not isinstance(given, str) or '"resume"' not in given:
         return False
     command = content.decoded(given)
     if isinstance(command, dict) and len(command) == 1:
         command = command.get("input")
-    return isinstance(command, dict) and command.keys() >= _COMMAND and command["resume"] is not None
+    return isinstance(command, dict) and any(map(command.keys().__ge__, _COMMANDS)) and command["resume"] is not None
 
 
 def metadata(span: Span, key: str) -> str | None:

@@ -147,13 +147,15 @@ def answered(messages: Recorded | Walked) -> Iterator[_CallAnswer]:
     Anthropic and MCP mark failures by `is_error`, Bedrock and LangChain by `status: "error"`, Haystack by
     `error: true`. Without an id, a message of a tool and the results in it are several.
     """
-    for node, _, _ in walked(messages):
+    for node, _, key_above in walked(messages):
         body, kind = node, kind_of(node)
         if not _KEYS_OF_ANSWERS.isdisjoint(node):
             body = next(node[key] for key in _ANSWER_WRAPPERS if key in node)
         if kind == providers.MCP_CALL and (made := providers.answer_of(node)) is not None:
             yield made.call_id, made.result, made.error
         is_answer = body is not node or kind in _ANSWER_TYPES or node.get("role") == "tool" or providers.is_result(kind)
+        # LangChain.js writes a `ToolMessage` as the arguments of its constructor, without a type.
+        is_answer = is_answer or (key_above == "kwargs" and "tool_call_id" in node and "content" in node)
         if not is_answer or not isinstance(body, dict):
             continue
         if kind_of(body) == providers.DECISION:

@@ -7,11 +7,12 @@ from typing import Final
 from spanscore.contracts import CallReading, Markers, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
+from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai, openllmetry
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.dialects._langgraph import AFTER_MODEL
+from spanscore.dialects._langgraph import continues
 from spanscore.dialects._tool_message import output_message
-from spanscore.model import JSON, NOT_RECORDED, Recorded, Span
+from spanscore.model import JSON, NOT_RECORDED, LaterList, Recorded, Span
 
 _JAVASCRIPT: Final = "@traceloop/instrumentation-langchain"
 _PYTHON: Final = "opentelemetry.instrumentation.langchain"
@@ -26,7 +27,8 @@ class LangchainOpenllmetry(FrameworkDialect):
     Recorded with 0.47.5 and 0.62.4 (Python), and 0.27.0 (JavaScript). The arguments are in
     `traceloop.entity.input`: Python wraps them as `{"input_str", "inputs", "kwargs": {"tool_call_id"}}`, JavaScript
     writes a list with JSON text. In JavaScript the tool's name may be its class: the real name is then only in the
-    result, and the model's requests are in the spans of the graph's steps, not in the model's.
+    result, and the model's requests and the calls in its messages are in the spans of the graph's steps, not in the
+    model's.
     """
 
     markers = Markers(scopes=_SCOPES)
@@ -35,9 +37,9 @@ class LangchainOpenllmetry(FrameworkDialect):
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
         if attributes.get(gen_ai.OPERATION) != gen_ai.EXECUTE_TOOL and attributes.get(openllmetry.KIND) != "tool":
-            if span.name.endswith(AFTER_MODEL):
+            if continues(span, openllmetry.ENTITY_INPUT):
                 return Reading(resumes=True)
-            return _graph(span) or (Reading(is_model=True) if _is_step(span) else None)
+            return _graph(span) or (Reading(is_model=True) if _answer(span) else None)
         given = content.decoded(content.first_text(attributes, (openllmetry.ENTITY_INPUT, gen_ai.ARGUMENTS)))
         message = output_message(
             content.decoded(content.first_text(attributes, (openllmetry.ENTITY_OUTPUT, gen_ai.RESULT)))
@@ -58,10 +60,13 @@ class LangchainOpenllmetry(FrameworkDialect):
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
-        if not _is_step(span):
+        answer = _answer(span)
+        if not answer:
             return None
-        told = content.decoded(span.attributes.get(openllmetry.ENTITY_OUTPUT))
-        return ModelReading(requests=messages.requests(_answer(told)))
+        sent = span.attributes.get(openllmetry.ENTITY_INPUT)
+        return ModelReading(
+            requests=messages.requests(answer), history=LaterList(lambda: sent_messages.history_in(content.text(sent)))
+        )
 
 
 def _graph(span: Span) -> Reading | None:
@@ -74,17 +79,25 @@ def _graph(span: Span) -> Reading | None:
     return Reading(is_agent=True, agent=name)
 
 
-def _is_step(span: Span) -> bool:
-    return span.scope == _JAVASCRIPT and span.attributes.get("traceloop.workflow.name") == "RunnableSequence"
+def _answer(span: Span) -> list[JSON]:
+    """Return the messages that a step of a graph added to its state if all are the model's.
 
-
-def _answer(told: Recorded) -> Recorded:
-    """Return the messages that a step of a graph added to its state when all are the model's."""
-    match told:
+    A step behind the model repeats its message when a person has decided about it: that is none of its answers.
+    """
+    attributes = span.attributes
+    if span.scope != _JAVASCRIPT or attributes.get("traceloop.workflow.name") != "RunnableSequence":
+        return []
+    given = content.text(attributes.get(openllmetry.ENTITY_INPUT)) or ""
+    match content.decoded(attributes.get(openllmetry.ENTITY_OUTPUT)):
         case {"output": [{"update": {"messages": list(added)}}]} | {"messages": list(added)}:
-            if all(map(_is_of_the_model, added)):
+            if all(_is_of_the_model(message) and not _is_in(message, given) for message in added):
                 return added
-    return NOT_RECORDED
+    return []
+
+
+def _is_in(message: JSON, given: str) -> bool:
+    told = content.text(content.field(message, "kwargs", "id"))
+    return told is not None and f'"id":"{told}"' in given
 
 
 def _is_of_the_model(message: JSON) -> bool:

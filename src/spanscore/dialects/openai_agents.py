@@ -9,10 +9,11 @@ from typing import Final
 from spanscore.contracts import CallReading, CallRequest, CaptureSetting, Markers, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
+from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai, openinference
 from spanscore.dialects._framework import FrameworkDialect
 from spanscore.dialects._literals import printed
-from spanscore.model import JSON, NOT_RECORDED, Attributes, Recorded, Span, StatusCode
+from spanscore.model import JSON, NOT_RECORDED, Attributes, LaterList, Recorded, Span, StatusCode
 
 _PYTHON: Final = "openinference.instrumentation.openai_agents"
 _JAVASCRIPT: Final = "@arizeai/openinference-instrumentation-openai-agents"
@@ -26,6 +27,8 @@ _REDACTED: Final = "__REDACTED__"
 _REFUSED: Final = ' was manually rejected by user."}'
 """The end of the message with which JavaScript fails a refused call; the beginning may be the person's own words."""
 _RESPONSE: Final = "resp_"
+_CALLS: Final = ("function_call", "tool_calls")
+"""Words of calls in the input of a run, by the API of its model."""
 _PRINTED: Final = ("{'", "ResponseFunctionToolCall(")
 
 
@@ -74,7 +77,13 @@ class OpenaiAgents(FrameworkDialect):
 
     def read_model(self, span: Span) -> ModelReading | None:
         told = content.decoded(span.attributes.get(gen_ai.OUTPUT))
-        return ModelReading(requests=messages.requests(list(_printed_parts(told))))
+        sent = span.attributes.get(gen_ai.INPUT)
+        return ModelReading(
+            requests=messages.requests(list(_printed_parts(told))),
+            history=LaterList(
+                lambda: sent_messages.without_hand_offs(openinference.history(span) or sent_messages.history_in(sent))
+            ),
+        )
 
 
 def _call(span: Span, call: CallReading, result: str) -> CallReading | None:
@@ -107,10 +116,12 @@ def _has_no_result(span: Span) -> bool:
 def _continues(span: Span) -> bool:
     """Return whether a run in JavaScript is given more than texts of a user: it begins with calls, or their results."""
     given = span.attributes.get(openinference.INPUT)
-    if span.scope != _JAVASCRIPT or not isinstance(given, str) or "function_call" not in given:
+    if span.scope != _JAVASCRIPT or not isinstance(given, str) or not any(map(given.__contains__, _CALLS)):
         return False
-    items = content.decoded(given)
-    return isinstance(items, list) and content.field(items[-1], "type") in {"function_call", "function_call_result"}
+    match content.decoded(given):
+        case [*_, {"type": "function_call" | "function_call_result"} | {"role": "tool"} | {"tool_calls": [_, *_]}]:
+            return True
+    return False
 
 
 def _printed_parts(told: Recorded) -> Iterator[JSON]:

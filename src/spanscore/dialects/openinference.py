@@ -114,7 +114,7 @@ class Openinference:
             failures=Later(lambda: _failures(attributes)),
             refused=Later(lambda: sent_messages.refusals_in(attributes.get(INPUT))),
             tool_definitions=Later(lambda: _definitions(span)),
-            history=LaterList(lambda: _history(span)),
+            history=LaterList(lambda: history(span)),
         )
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
@@ -140,7 +140,7 @@ def call(span: Span) -> CallReading:
     )
 
 
-def _history(span: Span) -> Sequence[SentMessage]:
+def history(span: Span) -> Sequence[SentMessage]:
     """Return the messages that the model was sent; from the whole input if the others leave calls or failures out."""
     attributes = span.attributes
     keys = [key for key in attributes if key.startswith(_INPUT_MESSAGES)]

@@ -105,6 +105,7 @@ _READS: Final[tuple[tuple[Instrument, Callable[[Engine], Numbers]], ...]] = (
     (own.SPANS_LATE, lambda engine: _each(LateReason, engine.counts().late)),
     (own.SPANS_REFUSED, lambda engine: engine.tallies.refused),
     (own.SPANS_DROPPED, lambda engine: {**_each(DropReason, engine.counts().dropped), **dict(engine.tallies.dropped)}),
+    (own.METRICS_REFUSED, lambda engine: engine.tallies.refused_points),
     (own.LOGS_UNREAD, lambda engine: engine.tallies.unread),
     (own.TRACES_OPEN, lambda engine: engine.counts().open_traces),
     (own.TRACES_CLOSED, lambda engine: _each(CloseReason, engine.counts().closed)),

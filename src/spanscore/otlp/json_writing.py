@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
-from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
+from opentelemetry.proto.metrics.v1.metrics_pb2 import Gauge, Metric
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
@@ -17,7 +17,7 @@ from spanscore.otlp.field_numbers import RESOURCE, RESOURCE_SPANS, SCHEMA_URL, S
 from spanscore.otlp.findings import Findings, MalformedRequest, Refusal, RefusedSpans, SpanRefused
 from spanscore.otlp.forwardable import AcceptedSpans
 from spanscore.otlp.from_json import losing
-from spanscore.otlp.json_in_steps import JsonMessages, ids_of
+from spanscore.otlp.json_in_steps import JsonMessages, ids_of, members
 from spanscore.otlp.json_names import renaming
 from spanscore.otlp.json_scalars import text
 from spanscore.otlp.json_shape import LOGS, METRICS, ResourcePart, ScopePart, checking_way, taking_apart
@@ -29,14 +29,16 @@ from spanscore.otlp.wire import length_delimited
 _MOST_OBJECTS: Final = 500_000
 """Objects and lists of a request with logs or metrics: honest requests of 15 MB have as many."""
 
+_KINDS_OF_METRICS: Final = tuple(each.json_name for each in Metric.DESCRIPTOR.oneofs_by_name["data"].fields)
 
-class EncodedLogs(NamedTuple):
-    """A request with logs."""
+
+class EncodedRecords(NamedTuple):
+    """A request with logs or metrics."""
 
     body: bytes
-    """An ExportLogsServiceRequest in protobuf; empty if no record is left."""
+    """An ExportLogsServiceRequest or ExportMetricsServiceRequest in protobuf; empty if no record is left."""
     refused: tuple[RefusedSpans, ...]
-    """The records that are not in it."""
+    """The records, or data points of metrics, that are not in it."""
     lost: tuple[Span, ...]
     """Stand-ins for the refused records whose trace id can be read."""
 
@@ -50,7 +52,7 @@ class EncodedSpans(NamedTuple):
     """The accepted spans that are not in it."""
 
 
-def logs_to_protobuf(document: Any) -> EncodedLogs:
+def logs_to_protobuf(document: Any) -> EncodedRecords:
     """Write a parsed request with logs (see `parse_request`) in protobuf, without empty resources and scopes.
 
     Raises:
@@ -59,19 +61,19 @@ def logs_to_protobuf(document: Any) -> EncodedLogs:
     return at_once(_writing_logs(document))
 
 
-def writing_logs(body: bytes) -> Steps[EncodedLogs]:
+def writing_logs(body: bytes) -> Steps[EncodedRecords]:
     """Write a request with logs that is not parsed like `logs_to_protobuf`, in steps of one record.
 
     Raises:
         MalformedRequest: it is not JSON, has too many values, or as `logs_to_protobuf`.
     """
     if not body:
-        return EncodedLogs(b"", (), ())
+        return EncodedRecords(b"", (), ())
     check_number_of_values(body, _MOST_OBJECTS)
     return (yield from _writing_logs((yield from _opening(body))))
 
 
-def _writing_logs(request: Any) -> Steps[EncodedLogs]:
+def _writing_logs(request: Any) -> Steps[EncodedRecords]:
     writing = _Writing(LogRecord)
     written = yield from writing.request((yield from taking_apart(request, LOGS)))
     refused = [*writing.findings.refused.values()]
@@ -81,24 +83,25 @@ def _writing_logs(request: Any) -> Steps[EncodedLogs]:
         if not written and not refused:
             raise
         refused.append(RefusedSpans(Refusal.UNKNOWN_FIELD, 0, error.what))
-    return EncodedLogs(written, tuple(refused), tuple(writing.findings.lost))
+    return EncodedRecords(written, tuple(refused), tuple(writing.findings.lost))
 
 
-def writing_metrics(body: bytes) -> Steps[bytes]:
+def writing_metrics(body: bytes) -> Steps[EncodedRecords]:
     """Return a request with metrics in OTLP/JSON as protobuf, in steps that each write a few values.
 
     Raises:
-        MalformedRequest: it is none, has too many values, or has fields but none that leads to metrics.
+        MalformedRequest: it is none, has too many values, or fields but none that leads to metrics, or all are refused.
     """
     check_number_of_values(body, _MOST_OBJECTS)
     request = yield from _opening(body)
     writing = _Writing(Metric)
     written = yield from writing.request((yield from taking_apart(request, METRICS)))
-    for refused in writing.findings.refused.values():
-        raise MalformedRequest(f"not an ExportMetricsServiceRequest in JSON: {refused.example}")
+    refused = tuple(writing.findings.refused.values())
+    if refused and not written:
+        raise MalformedRequest(f"not an ExportMetricsServiceRequest in JSON: {refused[0].example}")
     if not written:
         yield from checking_way(request, METRICS)
-    return written
+    return EncodedRecords(written, refused, ())
 
 
 def accepted_only_from_json(request: Any, spans: Sequence[Span]) -> bytes:
@@ -166,7 +169,7 @@ class _Writing:
             return (yield from self._written_around(part, key, message_type))
         except SpanRefused as refused:
             items = [item for scope in scopes for item in scope.items]
-            self.findings.refuse(refused.reason, f"{part.where}.{refused}", len(items))
+            self.findings.refuse(refused.reason, f"{part.where}.{refused}", sum(map(self._counted, items)))
             yield from losing(items, self._item_type, self.findings)
             return None
 
@@ -182,10 +185,17 @@ class _Writing:
         try:
             content: bytes = (yield from self._messages.making(raw, self._item_type)).SerializeToString()
         except SpanRefused as refused:
-            self.findings.refuse(refused.reason, f"{where}: {refused}")
+            self.findings.refuse(refused.reason, f"{where}: {refused}", self._counted(raw))
             self.findings.lose(*ids_of(raw, self._item_type))
             return None
         return content
+
+    def _counted(self, raw: Any) -> int:
+        """Return 1, or of a metric the number of its data points."""
+        fields = members(raw, Metric) if self._item_type is Metric else None
+        kinds = [members(fields.get(kind), Gauge) for kind in _KINDS_OF_METRICS] if isinstance(fields, dict) else []
+        points = [opened(kind.get("dataPoints")) for kind in kinds if isinstance(kind, dict)]
+        return max(1, sum(len(each) for each in points if isinstance(each, list)))
 
 
 class _WritingAccepted(_Writing):

@@ -10,7 +10,7 @@ from spanscore.otlp.encoding import Logs
 from spanscore.otlp.findings import Decoded, MalformedRequest
 from spanscore.otlp.from_logs import decode_logs, log_trace_ids
 from spanscore.otlp.from_protobuf import decode_protobuf, trace_ids
-from spanscore.otlp.readable_logs import readable_logs
+from spanscore.otlp.readable_records import readable_logs
 from spanscore.otlp.signals import apart
 from spanscore.otlp.slices import at_once
 from spanscore.recordings._recorded import (

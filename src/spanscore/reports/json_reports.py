@@ -55,13 +55,11 @@ def identity_of(report: Mapping[str, Any]) -> tuple[Any, ...]:
 def counted_run(report: Mapping[str, Any]) -> CountedRun:
     """Return what is counted of a report. It is a run of the time at which its first call started."""
     outcomes: Mapping[str, Mapping[str, Any]] = report["outcomes"]
-    starts = [each.get("start_unix_nano") for each in _calls(report)]
-    known = [each for each in starts if isinstance(each, int) and 0 < each <= _LATEST_NS]
     agent = report.get("agent")
     found = tuple(Reason(_evaluator(text, outcomes), text) for text in reasons_in(report))
     return CountedRun(
         trace_id=report["trace_id"],
-        start_ns=min(known, default=None),
+        start_ns=first_call_ns(report),
         agent=agent if isinstance(agent, str) else None,
         evaluators=frozenset(name for name, each in outcomes.items() if each.get("outcome") != "skipped"),
         is_conversation=report.get("unit") == "conversation",
@@ -70,6 +68,12 @@ def counted_run(report: Mapping[str, Any]) -> CountedRun:
         errors=(None,) * len(found),
         traces=(report["trace_id"],) * len(found),
     )
+
+
+def first_call_ns(report: Mapping[str, Any]) -> int | None:
+    """Return when the first call of a report started, in ns since the Unix epoch; None if no call has a time."""
+    starts = (each.get("start_unix_nano") for each in _calls(report))
+    return min((each for each in starts if isinstance(each, int) and 0 < each <= _LATEST_NS), default=None)
 
 
 def reasons_in(report: Mapping[str, Any]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from ipaddress import ip_address
+from socket import gethostname
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -78,20 +79,31 @@ def own_addresses(config: Config) -> Iterator[list[Address]]:
 def check_target(config: Config, listening: Iterable[Sequence[Address]], *, look_up: bool = True) -> None:
     """Raise ConfigError if spans would be sent on to one of these addresses, on which we listen.
 
-    Without `look_up`, a target with another name than `localhost` is taken for another machine: asking may take long.
+    Without `look_up`, a target with another name than `localhost` or ours is taken for another machine: asking may take
+    long.
     """
     otlp = config.of(OtlpExporter)
     target = urlsplit(otlp.url) if otlp is not None else None
     if target is None or target.hostname is None or target.port is None:
         return
-    if not look_up and not (target.hostname == "localhost" or _is_literal(target.hostname)):
+    if not look_up and not (target.hostname in {"localhost", gethostname().lower()} or _is_literal(target.hostname)):
         return
     try:
         own = set(resolved(target.hostname, target.port, _ENDPOINT))
     except ListenError:  # another machine, or a name that is not known yet
         return
-    if any(own.intersection(addresses) for addresses in listening):
+    if any(_reaches(to, address) for to in own for addresses in listening for address in addresses):
         raise ConfigError(_LOOP)
+
+
+def _reaches(to: Address, listening: Address) -> bool:
+    """Return whether a connection to an address of this machine reaches a listening one.
+
+    One without a host listens on all of them; a connection without a host goes to loopback.
+    """
+    if to.port != listening.port:
+        return False
+    return to.host == listening.host or listening.is_every_host or (to.is_every_host and listening.is_loopback)
 
 
 def _protocols(otlp: OtlpReceiver | None) -> Iterator[tuple[str, GrpcServer | HttpServer]]:

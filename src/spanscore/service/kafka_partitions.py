@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import time
 from binascii import hexlify
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -33,6 +35,9 @@ FOREIGN_KEY: Final = "foreign_key"
 
 _LET_OTHERS_RUN: Final = 16
 _NO_ROOM_S: Final = 0.2
+_LOOK_AGAIN_S: Final = 0.1
+_AWAY_S: Final = 5.0
+"""A partition without records for so long has none, though it may end behind them, or its broker is away."""
 
 _REMEDY: Final = (
     "its traces may be spread over partitions, and several consumers then score parts of them. In the Collector's "
@@ -70,11 +75,16 @@ class KafkaPartitions:
         self._partitions: Final[dict[int, _Partition]] = {}
         self._ledger: Final = live.ledger
         self._taken: Final = asyncio.Event()
+        self._engine.table.put_off = self._unread_s
         live.ledger.subscribe(self)
 
     async def take(self, records: Sequence[KafkaRecord]) -> TakenRecords:
         """Take records, in their order, as many as there is room for."""
         poison: list[PoisonRecord] = []
+        now = time.monotonic()
+        for record in records:
+            if (partition := self._partitions.get(record.partition)) is not None:
+                partition.end, partition.offered_at = record.end, now
         for number, record in enumerate(records):
             if number % _LET_OTHERS_RUN == 0:
                 await asyncio.sleep(0)
@@ -140,6 +150,7 @@ class KafkaPartitions:
         for partition in self._partitions.values():
             if partition.held.release(trace_id):
                 partition.scored.add(trace_id)
+                partition.written.pop(trace_id, None)
 
     async def _take(self, record: KafkaRecord, partition: _Partition) -> str | None:
         """Take a record, and return the problem if it cannot be used at all; else None."""
@@ -167,12 +178,25 @@ class KafkaPartitions:
             return None
         self._check_key(record, trace_ids)
         needed = {trace_id for trace_id in trace_ids if self._ledger.is_needed(trace_id)}
-        partition.held.read(record.offset, needed)
+        partition.read(record, needed)
         if reason is None:
             for trace_id in trace_ids:
                 if trace_id not in needed:
                     partition.scored.add(trace_id)
         return reason
+
+    def _unread_s(self, trace_id: bytes, waited_s: float) -> float:
+        """Return how long to wait for records of a trace: those not read yet may be of the seconds that it waited.
+
+        As the reader does not keep up, that is by the times at which records were written. If it reads more slowly than
+        they were written, less is left after each time.
+        """
+        left_s, now = 0.0, time.monotonic()
+        for each in self._partitions.values():
+            written_at = each.written.get(trace_id)
+            if written_at is not None and (each.held.position or 0) < each.end and now - each.offered_at < _AWAY_S:
+                left_s = max(left_s, written_at + waited_s - each.written_at)
+        return left_s and max(left_s, _LOOK_AGAIN_S)
 
     async def _decoded(self, value: bytes) -> DecodedRequest:
         """Decode a record. A topic may have spans and logs; only the content of a record shows its signal."""
@@ -221,3 +245,18 @@ class _Partition:
     """The scored traces, for the next owner."""
     before: ScoredTraces = field(default_factory=ScoredTraces)
     """The traces that earlier owners have scored and that were not read again yet."""
+    end: int = 0
+    """The offset after the last record that it is known to have."""
+    offered_at: float = -math.inf
+    """When records of it came last, in monotonic seconds."""
+    written_at: float = -math.inf
+    """When the record that was read last was written, in seconds of the clock of its sender."""
+    written: dict[bytes, float] = field(default_factory=dict)
+    """When the last record of each held trace was written."""
+
+    def read(self, record: KafkaRecord, needed: Collection[bytes]) -> None:
+        """Note that a record was read, and the traces in it that are needed."""
+        self.held.read(record.offset, needed)
+        if record.written_at is not None:
+            self.written_at = record.written_at
+            self.written.update(dict.fromkeys(needed, record.written_at))

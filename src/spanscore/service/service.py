@@ -126,7 +126,11 @@ class Service:
             show_storage(telemetry, lambda: durability.storage)
         self._is_kept: Final = self._durability is not None or config.of(KafkaReceiver) is not None
         downstream = self._downstream = Downstream(sending, onward, telemetry, is_kept=self._is_kept)
-        counted = IntakeCounts(refused=self.engine.tallies.refused, unread=self.engine.tallies.unread)
+        counted = IntakeCounts(
+            refused=self.engine.tallies.refused,
+            refused_points=self.engine.tallies.refused_points,
+            unread=self.engine.tallies.unread,
+        )
         new_intake = partial(
             Intake,
             counted=counted,
@@ -250,8 +254,8 @@ class Service:
                 self.engine.close_due()
         if self._catching_up is not None:
             self._catching_up.cancel()
+            await self._health.stop()  # that requests are refused from now on is no trouble to tell
             await asyncio.wait([self._catching_up])
-        await self._health.stop()
         if self._listeners is not None:
             await self._listeners.stop_receiving(grace_s)
         if self._kafka is not None:

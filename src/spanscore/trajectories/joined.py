@@ -124,6 +124,7 @@ class _Join:
         with_id = {index: call for index, call in calls.items() if call.call_id not in known}
         untold = {index: call for index, call in with_id.items() if call.arguments is NOT_RECORDED}
         self.by_key(with_id, _content_key, lambda request: None if request.call_id else _content_key(request))
+        self.by_key(with_id, _sole_key, lambda request: None if request.call_id else _sole_request_key(request))
         self.by_key(untold, lambda call: call.name, lambda request: None if request.call_id else request.name)
 
     def by_order(
@@ -245,6 +246,10 @@ def _arguments_key(call: CallReading | CallRequest) -> object:
 
 def _sole_key(call: CallReading) -> object:
     return None if call.sole_argument is None else (call.name, call.sole_argument)
+
+
+def _sole_request_key(request: CallRequest) -> object:
+    return request.name, _sole_value(request.arguments)
 
 
 def _fits(call: CallReading, request: CallRequest) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -16,6 +16,8 @@ from spanscore.trajectories.sent_calls import content_of
 from spanscore.trajectories.tree import CUT_NS, SpanTree
 
 _UNNAMED: Final = CallRequest(name="")
+_NOTHING: Final = (NOT_RECORDED, "")
+"""The results of a call that has not ended."""
 
 
 class _Asked(NamedTuple):
@@ -23,6 +25,15 @@ class _Asked(NamedTuple):
     state: CallState
     since_ns: int
     pause: int
+
+
+def _may_wait(tree: SpanTree) -> Iterator[int]:
+    """Yield the spans with which a run may pause: of requests to models those whose agent's span has not ended."""
+    found = [index for index in tree.pauses if tree.readings[index].may_wait]
+    above = tree.nearest(tree.agents) if found else ()
+    for index in found:
+        if tree.readings[index].is_agent or above[index] == NONE or not tree.spans[above[index]].end_ns:
+            yield index
 
 
 class Withheld:
@@ -51,7 +62,7 @@ class Withheld:
         self.calls: Final[dict[int, CallReading]] = {}
         """Calls of both kinds, with gaps filled from the model's requests."""
         self._asked: Final[dict[str, _Asked]] = {}
-        self.may_wait: Final = [index for index in tree.pauses if tree.readings[index].may_wait]
+        self.may_wait: Final = list(_may_wait(tree))
         """The spans with which the run may pause, if content that is not recorded shows it."""
         self._executed_ids: Final = {call.call_id for call in calls.values()}
         self.joined: Sequence[tuple[int | None, CallReading]] = ()
@@ -199,6 +210,7 @@ class Withheld:
             while outer != NONE and outer not in explained:
                 explained.add(outer)
                 outer = above[outer]
+        explained.update(self._around_waiting(unnamed))
         unnamed = [index for index in unnamed if index not in explained or readings[index].ends_asking]
         around = self._tree.nearest({parents[index] for index in unnamed if not readings[index].ends_asking} - {NONE})
         below, asked_last = self._requested.left_open(above, self._ranks), self._requested.asked_last(above)
@@ -221,9 +233,31 @@ class Withheld:
                 # If calls of this answer are executed, others may wait, or the run has reached its limit.
                 found = [] if is_executed else [_UNNAMED]
                 self.may_wait.extend([index] * is_executed)
+            asked = asked_last.get(index, NONE)
             told[index] = is_told or bool(found)
             for request in found or ():
-                self._ask(request, "waits", index, asked_last.get(index, NONE))
+                self._ask(request, "waits", index, asked)
+                self._add_open(index, asked, above)
+
+    def _add_open(self, pause: int, model: int, above: Sequence[int]) -> None:
+        """Add the call between a pause and the model's span that asked for the call that waits, unless it has ended."""
+        index = NONE if model == NONE else self._tree.call_above[model]
+        call = self._calls.get(index)
+        if call is not None and above[index] == pause and call.error is None and call.result in _NOTHING:
+            self.spans.setdefault(index, "waits")
+
+    def _around_waiting(self, pauses: Iterable[int]) -> Iterator[int]:
+        """Yield the pauses in whose time a call beside them began that waits, if no span is below another one."""
+        spans, parents = self._tree.spans, self._tree.parents
+        starts_ns: dict[int, list[int]] = {}
+        for index in self._calls:
+            if self.spans.get(index) == "waits":
+                starts_ns.setdefault(parents[index], []).append(spans[index].start_ns)
+        for index in pauses:
+            beside = starts_ns.get(parents[index], [])
+            place = bisect_left(beside, spans[index].start_ns)
+            if place < len(beside) and beside[place] <= spans[index].end_ns:
+                yield index
 
     def _last_steps(self, pauses: Iterable[int]) -> list[int]:
         """Return the pauses that are no agents, and the last span of their name beside them."""
@@ -278,7 +312,9 @@ class Withheld:
         def is_executed(call: CallReading | CallRequest, since_ns: int) -> bool:
             if call.call_id and by_id.get(call.call_id, -1) >= since_ns:
                 return True
-            return (without_id if call.call_id else by_content).get(content_of(call), -1) >= since_ns
+            content = content_of(call)
+            is_known = content != (None, None)  # else it is like any other call
+            return is_known and (without_id if call.call_id else by_content).get(content, -1) >= since_ns
 
         for index, call in self._calls.items():
             if (index in self.spans or call.state == "uncertain") and is_executed(

@@ -191,7 +191,7 @@ def test_an_order_with_all_there_is() -> None:
 
     assert [
         (("amount",), "expected 40 ± 0.01, got 400"),
-        (("order",), 'expected a value of an earlier result of lookup_* at /id, got "5"'),
+        (("order",), 'expected a value of an earlier result of lookup_* at /id ("4711"), got "5"'),
         (("items", 0, "sku"), 'expected text matching R-\\d+, got "x"'),
         (("when", "from", "day"), "expected 1, got 2"),
     ] == [(each.path, each.words) for each in found]

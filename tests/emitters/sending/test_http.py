@@ -281,6 +281,20 @@ def test_certificates_are_verified(
     assert trusted == any(received)
 
 
+def test_a_missing_certificate_of_ours_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The receiver tells of it after our request was begun, and does not read that."""
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(CERTIFICATES / "server.crt", CERTIFICATES / "server.key")
+    tls.load_verify_locations(CERTIFICATES / "ca.crt")
+    tls.verify_mode = ssl.CERT_REQUIRED
+    monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATES / "ca.crt"))
+    with answering(lambda _: None, tls=tls) as endpoint, closing(connect(endpoint)) as client:
+        answer = client.send("traces", b"")
+
+    assert isinstance(answer, TryAgain)
+    assert ("tls", "tlsv13 alert certificate required") == (answer.reason, answer.problem)
+
+
 def test_many_requests_use_no_more_descriptors(receiver: Capture) -> None:
     """Connections that broke are closed."""
     receiver.replies += [Reply(http=503, headers={"connection": "close"})] * 50 + [OK]

@@ -56,7 +56,7 @@ def test_nothing_is_written_anew_where_there_is_no_room(core: Core, monkeypatch:
 
 def test_metrics_are_not_looked_at_where_there_is_no_room(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     """As little as spans are."""
-    monkeypatch.setattr(module, "checking", refuse)
+    monkeypatch.setattr(module, "readable_metrics", refuse)
     intake = Intake(refuse, others_onward=core)
 
     with pytest.raises(NoRoom):

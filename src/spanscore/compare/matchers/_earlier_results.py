@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -17,6 +18,9 @@ from spanscore.model import NOT_RECORDED
 
 _DEEPEST: Final = 64
 """Values nested deeper in a result are not looked at without a `path`."""
+_LOOKED_AT: Final = 10
+"""So many results are looked at for the text of a difference."""
+_SHOWN: Final = 3
 _ESCAPE: Final = re.compile("~(?![01])")
 
 
@@ -49,16 +53,22 @@ class FromEarlier(Matcher):
 
     def mismatches(self, actual: Any, seen: EarlierResults, path: tuple[str | int, ...] = ()) -> Iterator[Difference]:
         if not self.matches(actual, seen):
-            yield Difference(path, Described(f"{self.words}{self._why_none(seen)}"), actual)
+            yield Difference(path, Described(f"{self.words}{self._what_there_was(seen)}"), actual)
 
-    def _why_none(self, seen: EarlierResults) -> str:
-        """Return why no value could match, without content of results; empty if some value could."""
-        if not any(self.is_source(tool) for tool, _ in seen.run.results[: seen.before]):
+    def _what_there_was(self, seen: EarlierResults) -> str:
+        """Return the latest values that could match, or why none could; empty without a path: there may be many."""
+        latest = (result for tool, result in reversed(seen.run.results[: seen.before]) if self.is_source(tool))
+        looked_at = list(islice(latest, _LOOKED_AT))
+        if not looked_at:
             return " (no such call was made before)"
         found = seen.run.index((self._tool, self._pointer), self._index)
         if all(first >= seen.before for first in found.values()):
             return f" (no result before has {self._pointer})" if self._pointer else " (no result before was recorded)"
-        return ""
+        if not self._steps:
+            return ""
+        values = (_value_at(result, self._steps, seen.run) for result in looked_at if result is not NOT_RECORDED)
+        texts = list(dict.fromkeys(shown(value) for value in values if value is not ABSENT))
+        return f" ({', '.join(texts[:_SHOWN])}{', …' if len(texts) > _SHOWN else ''})" if texts else ""
 
     def _index(self, run: Results) -> Index:
         """Look at each result once, whatever the number of calls that are compared with it."""

@@ -67,6 +67,12 @@ SPANS_REFUSED: Final = counter(
     (REASON,),
 )
 SPANS_DROPPED: Final = counter("spanscore.spans.dropped", "{span}", "Spans accepted and not kept, by why.", (REASON,))
+METRICS_REFUSED: Final = counter(
+    "spanscore.metrics.refused",
+    "{data_point}",
+    "Data points of received metrics that were refused, by what was wrong with their metric; the others are sent on.",
+    (REASON,),
+)
 LOGS_UNREAD: Final = counter(
     "spanscore.logs.unread",
     "{log_record}",

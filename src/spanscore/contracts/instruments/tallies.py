@@ -15,6 +15,8 @@ class Tallies:
     """Spans that never reached the table, by reason."""
     refused: Counter[str] = field(default_factory=Counter)
     """Spans that a receiver refused, by reason."""
+    refused_points: Counter[str] = field(default_factory=Counter)
+    """Data points of metrics that a receiver refused, by reason."""
     unread: Counter[str] = field(default_factory=Counter)
     """Log records that a receiver took and passed over, by reason."""
     evaluation_errors: Counter[tuple[str, str]] = field(default_factory=Counter)

@@ -45,12 +45,15 @@ class EncodedMetrics:
     def __init__(self, accumulation: Accumulation, start_ns: int) -> None:
         self._accumulation: Final = accumulation
         self._preference: Final = os.environ.get(OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE, "").strip().lower()
-        self._start_ns: Final = start_ns
-        self._last_ns = start_ns
+        self._start_ns = self._last_ns = start_ns
         self._last: dict[str, Collected] = {}
 
     def collect(self, now_ns: int) -> list[bytes]:
-        """Return each metric that there are sums of."""
+        """Return each metric that there are sums of.
+
+        After the clock was set back, the sums began now at the latest: no point may start after its own time.
+        """
+        self._start_ns, self._last_ns = min(self._start_ns, now_ns), min(self._last_ns, now_ns)
         metrics = [metric for each in self._accumulation.collected() if (metric := self._metric(each, now_ns))]
         self._last_ns = now_ns
         return [metric.SerializeToString() for metric in metrics]

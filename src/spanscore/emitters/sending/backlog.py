@@ -154,7 +154,9 @@ class Backlog:
             rejected = min(answer.rejected, spans)
             self.sent_spans += spans - rejected
             self.dropped_spans[REJECTED] += rejected
-            self.failures[REJECTED] += rejected if items[0].signal == "traces" else answer.rejected
+            # How many records are in items of other signals is not known: fewer than bytes, whatever the receiver says.
+            most = rejected if items[0].signal == "traces" else sum(item.size for item in items)
+            self.failures[REJECTED] += min(answer.rejected, most)
 
     def give_up(self, reason: str) -> None:
         """Drop all."""

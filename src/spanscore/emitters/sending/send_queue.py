@@ -241,7 +241,8 @@ class SendQueue:
 
     def _pause(self, seconds: float, answer: TryAgain) -> bool:
         if self._away is None:
-            _log.warning("%s: cannot send now (%s): trying again until it can", self._name, answer.reason)
+            why = f"{answer.reason}: {answer.problem}" if answer.problem else answer.reason
+            _log.warning("%s: cannot send now (%s): trying again until it can", self._name, why)
         self._away = (self._timing.clock() if self._away is None else self._away[0], answer.reason)
         if self._closing.is_set():
             self._timing.wait(self._abandoned, min(seconds, _LAST_TRIES_EVERY_S))

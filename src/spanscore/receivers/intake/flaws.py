@@ -4,36 +4,42 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Mapping
 from typing import Final
 
 from spanscore.otlp.findings import Caveat, Decoded, Refusal, told_of_no_run
+from spanscore.receivers.intake.consumers import OtherSignal
 
 _MESSAGE_CHARS: Final = 2_000
 _EXAMPLE_CHARS: Final = 300
+_ITEMS: Final[Mapping[OtherSignal | None, str]] = {None: "spans", "logs": "log records", "metrics": "data points"}
 
 _log = logging.getLogger(__name__)
 
 
 class Flaws:
-    """Counts the spans and log records that were refused, by reason, in a counter that it is given."""
+    """Counts the spans and log records that were refused, by reason, in a counter that it is given, and data points."""
 
-    def __init__(self, refused: Counter[str]) -> None:
+    def __init__(self, refused: Counter[str], refused_points: Counter[str]) -> None:
         self._refused: Final = refused
+        self._refused_points: Final = refused_points
         self._logged: Final[set[Refusal | Caveat]] = set()
 
-    def note(self, decoded: Decoded, items: str) -> str:
+    def note(self, decoded: Decoded, signal: OtherSignal | None) -> str:
         """Count the problems of a request and return a message; log it, as a warning if a kind of problem is new."""
+        counts = self._refused_points if signal == "metrics" else self._refused
         for refused in decoded.refused:
             if refused.spans:
-                self._refused[refused.reason.value] += refused.spans
-        message = _told(decoded, items)
+                counts[refused.reason.value] += refused.spans
+        message = _told(decoded, signal)
         kinds: set[Refusal | Caveat] = {*(refused.reason for refused in decoded.refused), *decoded.caveats}
         _log.log(logging.DEBUG if kinds <= self._logged else logging.WARNING, "%s", message)
         self._logged.update(kinds)
         return message
 
 
-def _told(decoded: Decoded, items: str) -> str:
+def _told(decoded: Decoded, signal: OtherSignal | None) -> str:
+    items = _ITEMS[signal]
     odd = [f"{caveat} ({count})" for caveat, count in decoded.caveats.items() if caveat is not Caveat.NO_RUN]
     if not decoded.refused:
         told = [f"all {items} accepted, but not as they were sent: {', '.join(odd)}"] if odd else []
@@ -46,7 +52,8 @@ def _told(decoded: Decoded, items: str) -> str:
     reasons = "; ".join(f"{count} ({example})" for count, example in zip(counts, examples, strict=True))
     total = decoded.refused_spans + len(decoded.spans) + sum(decoded.unread_records.values())
     others = f"; of the others: {', '.join(odd)}" if odd else ""
-    return _shortened(f"{decoded.refused_spans} of {total} {items} refused: {reasons}", _MESSAGE_CHARS) + others
+    of_all = "" if signal == "metrics" else f" of {total}"  # the points of other metrics were not counted
+    return _shortened(f"{decoded.refused_spans}{of_all} {items} refused: {reasons}", _MESSAGE_CHARS) + others
 
 
 def _shortened(text: str, length: int) -> str:

@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
-
 from spanscore.model import REFUSED, Span
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import Caveat, Decoded, MalformedRequest
@@ -20,8 +18,7 @@ from spanscore.otlp.from_json import decoding_json
 from spanscore.otlp.from_logs import decoding_logs, with_refused
 from spanscore.otlp.from_protobuf import decoding_protobuf
 from spanscore.otlp.json_writing import EncodedSpans, accepting_only_from_json, writing_logs, writing_metrics
-from spanscore.otlp.protobuf_check import checking
-from spanscore.otlp.readable_logs import readable_logs
+from spanscore.otlp.readable_records import readable_logs, readable_metrics
 from spanscore.otlp.slices import Steps, in_slices
 from spanscore.receivers.intake.admission import SmallestFirst
 from spanscore.receivers.intake.consumers import Onward, OtherSignal, RequestStore, Take
@@ -51,8 +48,8 @@ class ExportResponse(NamedTuple):
     message: str = ""
     is_empty: bool = False
     """The request had neither a span nor a log record."""
-    of_logs: bool = False
-    """The request had log records; `rejected_spans` are such, then."""
+    signal: OtherSignal | None = None
+    """The signal if `rejected_spans` are log records, or data points of metrics."""
 
 
 class NoRoom(Exception):  # noqa: N818 - what the sender is told, and not an error of ours
@@ -81,7 +78,9 @@ class IntakeCounts:
     """The counts of an intake, by reason."""
 
     refused: Counter[str] = field(default_factory=Counter)
-    """Spans."""
+    """Spans, and log records."""
+    refused_points: Counter[str] = field(default_factory=Counter)
+    """Data points of metrics."""
     unread: Counter[str] = field(default_factory=Counter)
     """Log records that were taken and passed over."""
 
@@ -117,7 +116,7 @@ class Intake:
         self._has_room: Final = has_room
         self._take: Final = take
         counted = counted or IntakeCounts()
-        self._flaws: Final = Flaws(counted.refused)
+        self._flaws: Final = Flaws(counted.refused, counted.refused_points)
         self._unread: Final = counted.unread
         self._spans_onward = spans_onward
         self._others_onward = others_onward
@@ -177,12 +176,9 @@ class Intake:
         return DecodedRequest("logs", kept, Encoding.LOGS, decoded, body)
 
     def _metrics(self, body: bytes, encoding: Encoding) -> Steps[DecodedRequest]:
-        onward = body
-        if encoding is Encoding.JSON and body:
-            onward = yield from writing_metrics(body)
-        else:
-            yield from checking(body, ExportMetricsServiceRequest)
-        return DecodedRequest("metrics", body, encoding, Decoded(spans=[]), onward)
+        is_json = encoding is Encoding.JSON and body
+        onward, refused, _ = yield from writing_metrics(body) if is_json else readable_metrics(body)
+        return DecodedRequest("metrics", body, encoding, Decoded(spans=[], refused=refused), onward)
 
     def accept(self, request: DecodedRequest) -> ExportResponse:
         """Take a decoded request, in one step; it may be acknowledged when it is stored.
@@ -214,10 +210,10 @@ class Intake:
         is_empty = signal != "metrics" and not decoded.spans and not unread
         if not decoded.refused and not decoded.caveats:
             return ExportResponse(is_empty=is_empty)
-        message = self._flaws.note(decoded, "log records" if signal else "spans")
+        message = self._flaws.note(decoded, signal)
         if decoded.refused and is_empty:
             raise NoValidSpan(message)
-        return ExportResponse(decoded.refused_spans, message, is_empty, signal is not None)
+        return ExportResponse(decoded.refused_spans, message, is_empty, signal)
 
     async def take_again(
         self, body: bytes, encoding: Encoding, is_wanted: Callable[[bytes], bool]

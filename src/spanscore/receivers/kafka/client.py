@@ -83,6 +83,7 @@ class GroupMember:
         """
         records: list[KafkaRecord] = []
         moved: set[int | None] = set()
+        ends: dict[int, int] = {}
         try:
             messages = self._consumer.consume(most, timeout_s)
         except self._library.KafkaException as error:
@@ -93,7 +94,7 @@ class GroupMember:
             if partition in moved:
                 continue
             if wrong is None:
-                record = _record(message)
+                record = self._record(message, ends)
                 onward = self._batches.read(record.partition, record.offset)
                 if onward is None:
                     records.append(record)
@@ -184,6 +185,19 @@ class GroupMember:
             return place(topic, partition)
         return place(topic, partition, offset, text) if text and self._text_fits else place(topic, partition, offset)
 
+    def _record(self, message: Message[bytes, bytes], ends: dict[int, int]) -> KafkaRecord:
+        """Return a record; `ends` are those of partitions that were asked for."""
+        partition, offset = message.partition(), message.offset()
+        assert partition is not None  # noqa: S101 - records that were read have one
+        assert offset is not None  # noqa: S101 - as above
+        if partition not in ends:
+            _, ends[partition] = self._consumer.get_watermark_offsets(self._place(partition), cached=True) or (0, 0)
+        kind, written_ms = message.timestamp()
+        written_at = None if kind == self._library.TIMESTAMP_NOT_AVAILABLE else written_ms / 1e3
+        return KafkaRecord(
+            partition, offset, message.key(), message.value(), written_at=written_at, end=ends[partition]
+        )
+
     def _behind(self, message: Message[bytes, bytes], wrong: KafkaError) -> int | None:
         """Return where to read on if a batch cannot be read, and None if it is to be read again."""
         partition, first = message.partition(), message.offset()
@@ -266,13 +280,6 @@ class GroupMember:
         if name not in self._told:
             self._told.add(name)
             _log.warning("kafka: %s", error.str())
-
-
-def _record(message: Message[bytes, bytes]) -> KafkaRecord:
-    partition, offset = message.partition(), message.offset()
-    assert partition is not None  # noqa: S101 - records that were read have one
-    assert offset is not None  # noqa: S101 - as above
-    return KafkaRecord(partition, offset, message.key(), message.value())
 
 
 def _numbers(places: Iterable[TopicPartition]) -> tuple[int, ...]:

@@ -18,6 +18,10 @@ class KafkaRecord(NamedTuple):
     value: bytes | None
     is_passed: bool = False
     """Whether the record is the last of several that cannot be read; it has neither key nor value, then."""
+    written_at: float | None = None
+    """In seconds, by the clock of the sender or of the broker; None if unknown."""
+    end: int = 0
+    """The offset after the last record of the partition, as far as the client knew it."""
 
 
 class Commit(NamedTuple):

@@ -9,6 +9,10 @@ from google.protobuf.json_format import MessageToJson
 from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]  # it lacks the marker py.typed
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsPartialSuccess, ExportLogsServiceResponse
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsPartialSuccess,
+    ExportMetricsServiceResponse,
+)
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTracePartialSuccess,
     ExportTraceServiceResponse,
@@ -33,14 +37,17 @@ _NOTHING: Final = {Encoding.PROTOBUF: b"", Encoding.JSON: b"{}"}
 
 
 def success(answer: ExportResponse, encoding: Encoding) -> bytes:
-    """Return an ExportTraceServiceResponse, or an ExportLogsServiceResponse.
+    """Return an ExportTraceServiceResponse, or that of logs or metrics.
 
     Its partial success is not set if there is nothing to report.
     """
     if not answer.message:
         return _NOTHING[encoding]
     rejected, told = answer.rejected_spans, answer.message
-    if answer.of_logs:
+    if answer.signal == "metrics":
+        points = ExportMetricsPartialSuccess(rejected_data_points=rejected, error_message=told)
+        return _encoded(ExportMetricsServiceResponse(partial_success=points), encoding)
+    if answer.signal == "logs":
         logs = ExportLogsPartialSuccess(rejected_log_records=rejected, error_message=told)
         return _encoded(ExportLogsServiceResponse(partial_success=logs), encoding)
     spans = ExportTracePartialSuccess(rejected_spans=rejected, error_message=told)

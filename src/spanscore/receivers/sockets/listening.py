@@ -39,6 +39,11 @@ class Address(NamedTuple):
         """Whether it is reachable from this machine only."""
         return ip_address(self.host.partition("%")[0]).is_loopback
 
+    @property
+    def is_every_host(self) -> bool:
+        """Whether it stands for all addresses of this machine, as 0.0.0.0 does. gRPC takes those of IPv6, too."""
+        return ip_address(self.host.partition("%")[0]).is_unspecified
+
 
 def resolved(host: str, port: int, key: str) -> list[Address]:
     """Return the addresses of this machine that a host name resolves to: for localhost those of IPv4 and IPv6.

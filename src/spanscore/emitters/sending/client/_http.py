@@ -91,7 +91,7 @@ class HttpClient:
 
     def _post(self, path: str, body: bytes, deadline: float) -> tuple[HTTPResponse, bytes]:
         connection = self._connected(deadline)
-        with suppress(BrokenPipeError, ConnectionResetError):  # the receiver may answer before it has read all
+        with suppress(BrokenPipeError, ConnectionResetError, ssl.SSLEOFError):  # it may answer before it has read all
             connection.request("POST", path, body, self._headers)
         response = connection.getresponse()
         content = response.read(MAX_RESPONSE_SIZE + 1)
@@ -160,7 +160,7 @@ def _not_reached(error: OSError | HTTPException) -> TryAgain:
         case ssl.SSLCertVerificationError():
             return TryAgain(reason="tls", problem=error.verify_message.removesuffix("."), untrusted=True)
         case ssl.SSLError():
-            return TryAgain(reason="tls", problem=(error.reason or "").replace("_", " ").lower())
+            return TryAgain(reason="tls", problem=(error.reason or "handshake cut off").replace("_", " ").lower())
         case OSError():
             return TryAgain(reason="unreachable", problem=error.strerror or "")
         case _:

@@ -1,4 +1,4 @@
-"""Requests with logs in protobuf of which a part cannot be parsed: the rest is taken, and sent on."""
+"""Requests with logs or metrics in protobuf of which a part cannot be parsed: the rest is taken, and sent on."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
+from opentelemetry.proto.metrics.v1.metrics_pb2 import Gauge, Metric, NumberDataPoint, ResourceMetrics, ScopeMetrics
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from otlp.log_requests import record
 from receivers.otlp_requests import field, refusal, request_of, simple_span, trace_id
 from spanscore.otlp.findings import MalformedRequest, Refusal
-from spanscore.otlp.json_writing import EncodedLogs
-from spanscore.otlp.readable_logs import readable_logs
+from spanscore.otlp.json_writing import EncodedRecords
+from spanscore.otlp.readable_records import readable_logs, readable_metrics
 from spanscore.otlp.slices import at_once
 
 NAMES = ("codex.",)
@@ -40,7 +42,7 @@ def called(number: int, name: str = "codex.tool_result", text: str = "") -> LogR
     return record(name, trace_id=trace_id(number), severity_text=text)
 
 
-def readable(body: bytes) -> EncodedLogs:
+def readable(body: bytes) -> EncodedRecords:
     """Return what can be read of a request."""
     return at_once(readable_logs(body, NAMES))
 
@@ -129,3 +131,33 @@ def test_the_parts_of_a_broken_request_are_limited() -> None:
     records = field(2, field(3, NOT_UTF8)) + field(2, b"") * 500_000
     with pytest.raises(MalformedRequest, match=r"^the request is broken, and has more than 500000 parts$"):
         readable(field(1, field(2, records)))
+
+
+def gauge(name: str, points: int = 1) -> Metric:
+    """Return a metric."""
+    return Metric(name=name, gauge=Gauge(data_points=[NumberDataPoint(as_int=number) for number in range(points)]))
+
+
+def test_a_broken_metric_costs_itself() -> None:
+    """The others are left; what is refused is counted by its data points."""
+    scopes = [
+        ScopeMetrics(metrics=[gauge("a"), gauge(TEXT, points=3)]),
+        ScopeMetrics(metrics=[gauge("b")], schema_url=TEXT),
+    ]
+    metrics = ExportMetricsServiceRequest(resource_metrics=[ResourceMetrics(scope_metrics=scopes)])
+    left = ExportMetricsServiceRequest(
+        resource_metrics=[ResourceMetrics(scope_metrics=[ScopeMetrics(metrics=[gauge("a")])])]
+    )
+
+    found = at_once(readable_metrics(metrics.SerializeToString().replace(TEXT.encode(), NOT_UTF8)))
+
+    assert left == ExportMetricsServiceRequest.FromString(found.body)
+    ((reason, count, example),) = found.refused
+    assert (Refusal.INVALID_UTF8, 4) == (reason, count)
+    assert example.startswith("resource_metrics[0].scope_metrics[0].metrics[1]: ")
+
+
+def test_a_request_of_only_broken_metrics_is_none() -> None:
+    """Nothing could be sent on."""
+    with pytest.raises(MalformedRequest, match="not an ExportMetricsServiceRequest in protobuf"):
+        at_once(readable_metrics(field(1, field(2, field(2, field(1, NOT_UTF8))))))

@@ -1,37 +1,52 @@
-"""Requests with logs in protobuf, without the records that nobody can parse: one of them costs no other."""
+"""Requests with logs or metrics in protobuf, without the records that nobody can parse: one of them costs no other.
+
+A metric is a record here; it is counted by its data points.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from contextlib import suppress
+from typing import Any, Final, TypeAlias
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
+from opentelemetry.proto.metrics.v1.metrics_pb2 import Gauge, Metric, ResourceMetrics, ScopeMetrics
 
 from spanscore.otlp.field_numbers import RESOURCE_SPANS, SCOPE_SPANS, SPANS
 from spanscore.otlp.findings import Findings, MalformedRequest, SpanRefused
 from spanscore.otlp.from_logs import BEGINS_NO_RECORD, IDS
 from spanscore.otlp.from_protobuf import parsing
-from spanscore.otlp.json_writing import EncodedLogs
+from spanscore.otlp.json_writing import EncodedRecords
 from spanscore.otlp.limits import SPANS_PER_REQUEST
 from spanscore.otlp.protobuf_check import checking
 from spanscore.otlp.slices import Steps
-from spanscore.otlp.wire import FIELDS_LOOKED_AT, Place, WireError, fields, length_delimited, readable_field
+from spanscore.otlp.wire import FIELDS_LOOKED_AT, Place, WireError, contents, fields, length_delimited, readable_field
 
 _MOST_FIELDS: Final = 500_000
 """Fields around the values of records that are taken apart, as many as objects in JSON."""
 _FIELDS_AT_ONCE: Final = 8_192
 _RECORDS_AT_ONCE: Final = 64
 _SEARCHED_AT_ONCE: Final = 2**18
-_LEVELS: Final[tuple[tuple[Any, int, str], ...]] = (
+_Levels: TypeAlias = tuple[tuple[Any, int, str], ...]
+_LOGS: Final[_Levels] = (
     (ExportLogsServiceRequest, RESOURCE_SPANS, "resource_logs"),
     (ResourceLogs, SCOPE_SPANS, "scope_logs"),
     (ScopeLogs, SPANS, "log_records"),
 )
 """The types of the messages around records, and where each has the next one."""
+_METRICS: Final[_Levels] = (
+    (ExportMetricsServiceRequest, RESOURCE_SPANS, "resource_metrics"),
+    (ResourceMetrics, SCOPE_SPANS, "scope_metrics"),
+    (ScopeMetrics, SPANS, "metrics"),
+)
+_KINDS_OF_METRICS: Final = frozenset(each.number for each in Metric.DESCRIPTOR.oneofs_by_name["data"].fields)
+_POINTS: Final = Gauge.DATA_POINTS_FIELD_NUMBER
+"""In a metric of any kind."""
 
 
-def readable_logs(body: bytes, names: Sequence[str]) -> Steps[EncodedLogs]:
+def readable_logs(body: bytes, names: Sequence[str]) -> Steps[EncodedRecords]:
     """Return a request as it is, or without its broken records, resources and scopes, in steps.
 
     A broken record without any of these names, of events that are read, is not lost to its run.
@@ -39,26 +54,40 @@ def readable_logs(body: bytes, names: Sequence[str]) -> Steps[EncodedLogs]:
     Raises:
         MalformedRequest: it is no such request, or has too many parts.
     """
+    return (yield from _readable(body, _Salvaging(body, _LOGS, LogRecord, names)))
+
+
+def readable_metrics(body: bytes) -> Steps[EncodedRecords]:
+    """Return a request with metrics as it is, or without its broken metrics, resources and scopes, in steps.
+
+    Raises:
+        MalformedRequest: it is no such request, has too many parts, or all of its metrics are broken.
+    """
+    return (yield from _readable(body, _Salvaging(body, _METRICS, Metric, ())))
+
+
+def _readable(body: bytes, salvaging: _Salvaging) -> Steps[EncodedRecords]:
     try:
-        yield from checking(body, ExportLogsServiceRequest)
+        yield from checking(body, salvaging.levels[0][0])
     except MalformedRequest as error:
         if error.__cause__ is None:  # too many parts
             raise
-        salvaging = _Salvaging(body, names)
         try:
             written = yield from salvaging.part((0, len(body)), 0, "")
         except (SpanRefused, WireError):
             raise error from None
-        if salvaging.others == salvaging.records:
+        if salvaging.others == salvaging.records or not (written or salvaging.item_type is LogRecord):
             raise
-        return EncodedLogs(written, tuple(salvaging.findings.refused.values()), tuple(salvaging.findings.lost))
-    return EncodedLogs(body, (), ())
+        return EncodedRecords(written, tuple(salvaging.findings.refused.values()), tuple(salvaging.findings.lost))
+    return EncodedRecords(body, (), ())
 
 
 class _Salvaging:
     """Writes the parts of one request that can be parsed, and notes the others."""
 
-    def __init__(self, body: bytes, names: Sequence[str]) -> None:
+    def __init__(self, body: bytes, levels: _Levels, item_type: Any, names: Sequence[str]) -> None:
+        self.levels: Final = levels
+        self.item_type: Final = item_type
         self.findings: Final = Findings(is_bounded=False)
         self.records = 0
         self.others = 0
@@ -75,7 +104,7 @@ class _Salvaging:
             SpanRefused: what the message has beside them is broken.
             WireError: the message is broken.
         """
-        message_type, inner, name = _LEVELS[level]
+        message_type, inner, name = self.levels[level]
         written = bytearray()
         inside: list[Place] = []
         for start, number, first, end in fields(self._body, place):
@@ -97,13 +126,13 @@ class _Salvaging:
 
     def _inside(self, place: Place, level: int, where: str) -> Steps[bytes]:
         try:
-            if level < len(_LEVELS):
+            if level < len(self.levels):
                 return (yield from self.part(place, level, f"{where}."))
             self.records += 1
-            self.others += self._body.startswith(BEGINS_NO_RECORD, *place)
+            self.others += self.item_type is LogRecord and self._body.startswith(BEGINS_NO_RECORD, *place)
             yield
             content = self._body[slice(*place)]
-            record = yield from parsing(LogRecord, content)
+            record = yield from parsing(self.item_type, content)
             if isinstance(record, SpanRefused):
                 raise record
         except SpanRefused as refused:
@@ -114,7 +143,8 @@ class _Salvaging:
     def _refuse(self, refused: SpanRefused, place: Place, level: int, where: str) -> Steps[None]:
         """Note the records in a part that cannot be parsed, or the record itself."""
         places = yield from self._records(place, level)
-        self.findings.refuse(refused.reason, f"{where}: {refused}", len(places))
+        number = len(places) if self.item_type is LogRecord else sum(map(self._points, places))
+        self.findings.refuse(refused.reason, f"{where}: {refused}", number)
         self._refused += len(places)
         if self._refused > SPANS_PER_REQUEST:
             raise MalformedRequest(f"more than {SPANS_PER_REQUEST} records of the request are broken")
@@ -123,13 +153,13 @@ class _Salvaging:
                 yield
             if (yield from self._may_be_read(each)):
                 self.findings.lose(*(readable_field(self._body, each, number, FIELDS_LOOKED_AT) for number in IDS))
-        if level < len(_LEVELS):
+        if level < len(self.levels):
             self.records += len(places)
 
     def _records(self, place: Place, level: int) -> Steps[list[Place]]:
         """Return the places of the records in a part."""
         places = [place]
-        for _, inner, _ in _LEVELS[level:]:
+        for _, inner, _ in self.levels[level:]:
             outers, places = places, []
             for outer in outers:
                 for _, number, first, end in fields(self._body, outer):
@@ -138,6 +168,17 @@ class _Salvaging:
                     if number == inner:
                         places.append((first, end))
         return places
+
+    def _points(self, metric: Place) -> int:
+        """Return the number of data points of a broken metric, as far as they can be told apart; at least 1."""
+        points = 0
+        with suppress(WireError):
+            for _, kind, first, end in fields(self._body, metric):
+                if kind in _KINDS_OF_METRICS:
+                    for _ in contents(self._body, (first, end), _POINTS):
+                        points += 1
+                        self._is_step()
+        return max(points, 1)
 
     def _is_step(self) -> bool:
         """Count a field, and return whether a step ends with it.
