@@ -116,7 +116,7 @@ OTHERS: Final = {
     "langgraph-approval-edited": {
         "edited-resumed-asks": "- - - - x -",
         "edited-again-resumed": TWICE,
-        "renamed-resumed-asks": MAILED,
+        "renamed-refused-resumed-asks": MAILED,
         "renamed-again-resumed": "+ + + + x x",
         "answered-again-resumed": EDITED,
     },
