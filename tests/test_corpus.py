@@ -26,6 +26,7 @@ EXCEPT = {
 }
 
 AGENT_NOT_TOLD = {
+    "agno-approval-tl": "a call with which a run continues is above no agent's span",
     "claude-agent-sdk-js-oi": "no span names an agent",
     "claude-code-native": "no span names an agent",
     "claude-sdk-py-oi": "no span names an agent, nor a sub-agent that runs beside its parent",

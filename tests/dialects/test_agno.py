@@ -87,6 +87,16 @@ def test_a_run_that_waits_or_continues(name: str, said: str, expected: tuple[tup
     assert expected == (run.completeness.paused, run.completeness.begin_unseen)
 
 
+def test_a_team_under_openllmetry_begins_its_run() -> None:
+    """Its span is a workflow's: the tools below are not those with which a run continues."""
+    scope = "opentelemetry.instrumentation.agno"
+    held = {"traceloop.span.kind": "workflow", "agno.team.name": "desk", "traceloop.entity.output": "Team run paused."}
+    made = {"traceloop.span.kind": "tool", "gen_ai.tool.name": "book", "traceloop.entity.input": "{}"}
+    (run,) = read(span(1, "desk.team", held, scope=scope), span(2, "book.tool", made, parent=1, scope=scope))
+
+    assert ("desk", ("",), False) == (run.agent, run.completeness.paused, run.completeness.resumed)
+
+
 @pytest.mark.parametrize(
     ("said", "paused"),
     [("I have tools to execute, but I need confirmation.", ("",)), ("Booked: I have tools to execute, but ", ())],

@@ -129,3 +129,51 @@ def test_an_agent_that_begins_behind_its_model_continues() -> None:
     ]
 
     assert [True, True, False] == found
+
+
+SENT: dict[str, str] = {
+    "openinference.span.kind": "LLM",
+    "llm.input_messages.0.message.role": "user",
+    "llm.input_messages.0.message.content": "mail it",
+    "llm.input_messages.1.message.role": "assistant",
+    "llm.input_messages.1.message.tool_calls.0.tool_call.id": "c1",
+    "llm.input_messages.1.message.tool_calls.0.tool_call.function.name": "mail",
+    "llm.input_messages.1.message.tool_calls.0.tool_call.function.arguments": '{"to": "ann@x.example"}',
+    "llm.input_messages.2.message.role": "tool",
+    "llm.input_messages.2.message.content": "sent",
+    "llm.input_messages.2.message.tool_call_id": "c1",
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("bob@x.example", "bob@x.example"), ("ann@x.example", "ann@x.example"), ("ann@x", "ann@x.example")],
+)
+def test_a_person_has_edited_a_lone_argument(given: str, expected: str) -> None:
+    """The call that the run has waited for tells what it was given; a long text may be cut."""
+    made = tool(2, "mail", parent=1, **{"input.value": given, "output.value": message("sent")})
+    (run,) = read(chain(1, "clerk", "AGENT"), made, span(4, "chat", SENT, parent=1, scope=SCOPE))
+
+    assert run.completeness.resumed
+    assert [{"to": expected}] == [call.arguments for call in run.calls]
+
+
+@pytest.mark.parametrize(("source", "refused"), [("hitl_interrupt_decision", ["mail"]), ("other", [])])
+def test_a_person_has_answered_in_place_of_the_tool(source: str, refused: list[str]) -> None:
+    """Only the whole input of the model has the mark of the message."""
+    marked = {"lc_source": source, "lc_data": {"decision": "respond"}}
+    answer = {"content": "sent", "type": "tool", "tool_call_id": "c1", "additional_kwargs": marked}
+    request = {"name": "mail", "args": {"to": "ann@x.example"}, "id": "c1", "type": "tool_call"}
+    told = [
+        {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", kind], "kwargs": fields}
+        for kind, fields in (
+            ("HumanMessage", {"content": "mail it", "type": "human"}),
+            ("AIMessage", {"content": "", "type": "ai", "tool_calls": [request]}),
+            ("ToolMessage", answer),
+        )
+    ]
+    sent = {**SENT, "input.value": json.dumps({"messages": [told]})}
+    (run,) = read(chain(1, "clerk", "AGENT"), span(4, "chat", sent, parent=1, scope=SCOPE))
+
+    assert refused == [name for name, state in run.withheld if state == "refused"]
+    assert run.completeness.resumed is bool(refused)

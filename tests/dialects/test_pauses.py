@@ -323,6 +323,32 @@ def test_a_flow_of_crewai_waits_for_feedback() -> None:
     assert told_to_wait(step) == ("",)
 
 
+def test_a_pause_within_a_pause_is_the_same_one() -> None:
+    """LangSmith writes the exception on each span around: the outer one is beside the model that asked."""
+    raised: SpanEvent = exception("Exception", "GraphInterrupt((Interrupt(value='refund?'),))")
+    kinds = {"langsmith.span.kind": "chain"}
+    asked = {"messages": [{"role": "assistant", "tool_calls": [{"id": "c1", "name": "refund", "args": {}}]}]}
+    model = {"langsmith.span.kind": "llm", "gen_ai.completion": json.dumps(asked)}
+    (run,) = read(
+        whole(span(1, "clerk", kinds)),
+        span(2, "chat", model, parent=1),
+        whole(span(3, "tools", kinds, parent=1, events=(raised,))),
+        span(4, "HumanInTheLoopMiddleware.wrap_tool_call", kinds, parent=3, events=(raised,)),
+    )
+    assert ("refund",) == run.completeness.paused
+
+
+@pytest.mark.parametrize(("is_running", "resumes"), [("true", True), ("false", False)])
+def test_a_workflow_of_llama_index_that_continues_is_given_that_it_runs(is_running: str, resumes: bool) -> None:  # noqa: FBT001
+    """With a saved context; a new turn with the context of the last one does not run yet."""
+    given = f'{{"init_state": {{"is_running": {is_running}, "config": {{}}}}, "start_event": null}}'
+    held = {"openinference.span.kind": "CHAIN", "input.value": given}
+    scope = "openinference.instrumentation.llama_index"
+    model = span(3, "llm", {"openinference.span.kind": "LLM"}, parent=1, scope=scope)
+    (run,) = read(whole(span(1, "Refund.run", held, scope=scope)), model)
+    assert resumes is run.completeness.begin_unseen
+
+
 def test_a_step_of_a_workflow_that_waits_for_an_event_is_no_pause() -> None:
     """LlamaIndex raises it in steps as a matter of course; in a tool it means a person."""
     raised = exception("workflows.runtime.types.results.WaitingForEvent", "")

@@ -98,6 +98,8 @@ OTHERS: Final = {
         "hidden-approved-resumed": UNSEEN,
         "hidden-rejected-resumed": SKIPPED,
     },
+    # No span has messages.
+    "agno-approval-tl": dict.fromkeys(("approved-resumed", "team-resumed"), UNSEEN),
     # Without the spans of a client no span has messages.
     "agno-approval-genai": {
         "alone-approved-resumed": UNSEEN,
@@ -110,16 +112,30 @@ OTHERS: Final = {
         "parallel-asks": MAILED,
         "parallel-resumed": MAYBE_MAILED,
     },
+    # Another call was made than the model asked for, or a person answered in place of the tool.
+    "langgraph-approval-edited": {
+        "edited-resumed-asks": "- - - - x -",
+        "edited-again-resumed": TWICE,
+        "renamed-refused-resumed-asks": MAILED,
+        "renamed-again-resumed": "+ + + + x x",
+        "answered-again-resumed": EDITED,
+    },
+    # Of two calls, one was executed while the other waited: it may be each of them.
+    "langgraph-approval-langsmith": {"both-again-resumed": "+ + - - x +", "answered-again-resumed": EDITED},
     # The messages leave the calls out.
     "langgraph-approval-openlit": {
         "approved-resumed": UNSEEN,
         "rejected-resumed": SKIPPED,
         "parallel-resumed": "- - + + - x",
     },
+    # The hook refuses in its own words, in an agent that is called.
+    "strands-interrupt-inner": {"sub-refused-resumed": SKIPPED},
     "traceai-langgraph-approval": {
         **dict.fromkeys(("mw-approved-resumed", "interrupt-approved-resumed", "interrupt-declined-resumed"), UNSEEN),
         "mw-rejected-resumed": SKIPPED,
     },
+    # The calls before the pause are another agent's.
+    "llama-index-approval-steps": {"approved-resumed": UNSEEN, "refused-resumed": SKIPPED},
     "llama-index-approval-nocontent": {"approved-resumed": UNSEEN, "live-yes": HIDDEN},
     # No span of a model has messages.
     "llama-index-approval-tl": dict.fromkeys(("approved-resumed", "declined-resumed", "parallel-resumed"), UNSEEN),

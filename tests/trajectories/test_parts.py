@@ -57,6 +57,9 @@ NOT_SEEN: Final = {
     *(("tanstack-ai-approval", f"{each}-asks") for each in ("approved", "two-resumed", "parallel")),
     # No span names the call.
     ("agno-approval-genai", "alone-approved-asks"),
+    *(("agno-approval-tl", f"{each}-asks") for each in ("approved", "team")),
+    # No model is asked while one of two calls still waits.
+    ("langgraph-approval-langsmith", "both-resumed-asks"),
     # Content is hidden.
     ("mastra-approval-nocontent", "never-asks"),
     *(("langgraph-approval-nocontent", f"{each}-asks") for each in ("approved", "rejected", "parallel")),
@@ -75,6 +78,9 @@ BEGINS_UNSEEN: Final = {
     *(("openai-agents-approval-v2", f"{scenario}-resumed") for scenario in ("approved", "parallel")),
     *(("openai-agents-approval-nocontent", f"{scenario}-resumed") for scenario in ("approved", "parallel", "sub")),
     *(("agno-approval-genai", f"alone-{each}-resumed") for each in _DECIDED),
+    *(("agno-approval-tl", f"{each}-resumed") for each in ("approved", "team")),
+    # The calls are those of another agent.
+    *(("llama-index-approval-steps", f"{each}-resumed") for each in ("approved", "refused")),
     ("llama-index-approval-genai", "alone-approved-resumed"),
     *(("langgraph-approval-openlit", f"{each}-resumed") for each in (*_DECIDED, "parallel")),
     *((f"openai-agents-approval-{name}", "hidden-approved-resumed") for name in ("genai", "tl")),

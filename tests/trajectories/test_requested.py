@@ -447,6 +447,16 @@ class TestSilent:
         outer = lasting(model(2, asked("book", PARIS, "c1"), parent=1), 5)
         assert self.why(agent(1), outer, self.silent(3, 2)) is None
 
+    def test_results_of_earlier_turns_in_a_span_within_the_first(self) -> None:
+        """The client's own span tells what the framework's leaves out; those of a later request are of this run."""
+        outer = lasting(self.silent(2, 1, self.STOPPED), 5)
+        turns = having(model(3, told={"c1": "booked"}, parent=2), self.STOPPED)
+
+        assert self.why(agent(1), outer, turns) is None
+        assert self.why(agent(1), self.silent(2, 1, self.STOPPED), turns._replace(parent_span_id=agent(1).span_id)) == (
+            self.WHY
+        )
+
     def test_of_the_agent_that_asked(self) -> None:
         """Another agent's run is known."""
         spans = [agent(1), model(2, asked("book", PARIS), parent=1), agent(3, "writer", parent=1), self.silent(4, 3)]

@@ -272,6 +272,42 @@ def test_a_failure_is_restored() -> None:
     assert ["gone", None] == [call.error for call in run.calls]
 
 
+NOTE: Final = (
+    "Note: a human reviewer replaced this tool call before it ran. The call recorded in your message is the one you "
+    "produced, not the one that executed. This was intentional and authorized. Do not re-issue your original call."
+)
+TOLD: Final = f"{NOTE} Executed instead: "
+ASKED: Final = ("issue_refund", REFUND)
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (
+            f'{TOLD}issue_voucher with arguments {{"amount": 30}}.\n\nTool response:\n{{"id": 7}}',
+            ("issue_voucher", {"amount": 30}, {"id": 7}),
+        ),
+        (
+            f'{TOLD}issue_refund with arguments {{"note": "x. Executed instead: "}}.',
+            ("issue_refund", {"note": "x. Executed instead: "}, ""),
+        ),
+        *(
+            (each, (*ASKED, each))
+            for each in (f'{TOLD}issue_voucher with arguments {{"amount": 3', NOTE, f"Well. {TOLD}")
+        ),
+    ],
+)
+def test_a_call_that_a_person_has_edited_is_restored_as_it_was_made(told: str, expected: tuple[Any, ...]) -> None:
+    """LangChain tells the model so before the result: the message keeps the call that the model has asked for."""
+    edited = asks(asked("issue_refund", REFUND, "c2")), results({"c2": told})
+    again = asks(asked("issue_refund", REFUND, "c3")), results({"c3": "ok"})
+    executed = tool(2, "issue_refund", REFUND, "c3", parent=1)
+    run = run_of(executed, sent(3, user(), *LOOKED_UP, *edited, *again, parent=1))
+
+    assert [expected] == [(call.name, call.arguments, call.result) for call in run.calls[1:2]]
+    assert ("*lookup_order", "issue_refund") == (summary(run)[0].split()[0], run.calls[-1].name)
+
+
 def test_equal_calls_without_ids_are_several() -> None:
     """One was made before the pause, and one beside the call that waited: whether that was made is unknown."""
     lookup, refund = asked("lookup_order", ORDER), asked("issue_refund", REFUND)

@@ -33,9 +33,9 @@ class Agno(FrameworkDialect):
 
     OpenInference writes the arguments into `tool.parameters`, where its other instrumentors have the tool's schema.
     OpenLLMetry writes the whole execution as its output, as Pydantic prints it: a failure shows only there, and the
-    status is OK. A run that waits for a person ends with a constant; the span of the run that continues has a name of
-    its own, and under OpenLLMetry none: its first tool's span has no parent. OpenTelemetry writes the person's answer
-    into the input of the agent's span, as the result of the call.
+    status is OK; its span of a team is a workflow's. A run that waits for a person ends with a constant; the span of
+    the run that continues has a name of its own, and under OpenLLMetry none: its first tool's span has no parent.
+    OpenTelemetry writes the person's answer into the input of the agent's span, as the result of the call.
     """
 
     markers = Markers(

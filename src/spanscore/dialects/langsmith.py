@@ -28,7 +28,7 @@ _CONVERSATION: Final = tuple(
 
 
 class Langsmith(FrameworkDialect):
-    """Spans of LangSmith's SDKs, Python and JavaScript, that export OpenTelemetry (recorded with 0.14.17 and 0.10.5).
+    """Spans of LangSmith's SDKs, Python and JavaScript, that export OpenTelemetry (recorded with 0.15.1 and 0.10.5).
 
     A call has the `langsmith.span.kind` `tool`, the arguments in `gen_ai.prompt` and the result in
     `gen_ai.completion`. Many failed calls have the status OK and show the failure only in an exception event.
