@@ -48,14 +48,14 @@ def with_texts(span: Span) -> Span:
 
 def has_objects(attributes: Attributes) -> bool:
     """Return whether any attribute is an object or a list with one."""
-    values = attributes.values()
-    if _STRUCTURES.isdisjoint(map(type, values)):
-        return False
-    return any(map(_is_object, values))
+    for value in attributes.values():  # noqa: SIM110 - a generator takes longer, and every span is looked through
+        if type(value) in _STRUCTURES and _is_object(value):
+            return True
+    return False
 
 
 def _is_object(value: AttributeValue) -> bool:
-    return isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, dict) for item in value))
+    return isinstance(value, dict) or (isinstance(value, list) and dict in map(type, value))
 
 
 def _texts(attributes: Attributes) -> Attributes:
