@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from spanscore.contracts import CallReading, CallRequest, CallState
 from spanscore.model import NOT_RECORDED
+from spanscore.trajectories import pauses
 from spanscore.trajectories.joined import joined
 from spanscore.trajectories.readings import NONE
 from spanscore.trajectories.requested import Requested
@@ -25,15 +26,6 @@ class _Asked(NamedTuple):
     state: CallState
     since_ns: int
     pause: int
-
-
-def _may_wait(tree: SpanTree) -> Iterator[int]:
-    """Yield the spans with which a run may pause; those of no agent only if their agent's span has not ended."""
-    found = [index for index in tree.pauses if tree.readings[index].may_wait]
-    above = tree.nearest(tree.agents) if found else ()
-    for index in found:
-        if tree.readings[index].is_agent is not False or above[index] == NONE or not tree.spans[above[index]].end_ns:
-            yield index
 
 
 class Withheld:
@@ -62,7 +54,7 @@ class Withheld:
         self.calls: Final[dict[int, CallReading]] = {}
         """Calls of both kinds, with gaps filled from the model's requests."""
         self._asked: Final[dict[str, _Asked]] = {}
-        self.may_wait: Final = list(_may_wait(tree))
+        self.may_wait: Final = list(pauses.possible(tree))
         """The spans with which the run may pause, if content that is not recorded shows it."""
         self._executed_ids: Final = {call.call_id for call in calls.values()}
         self.joined: Sequence[tuple[int | None, CallReading]] = ()
@@ -210,16 +202,16 @@ class Withheld:
             while outer != NONE and outer not in explained:
                 explained.add(outer)
                 outer = above[outer]
-        explained.update(self._around_waiting(unnamed))
+        waiting = (index for index in self._calls if self.spans.get(index) == "waits")
+        explained.update(pauses.around_waiting(self._tree, unnamed, waiting))
         unnamed = [index for index in unnamed if index not in explained or readings[index].ends_asking]
         around = self._tree.nearest({parents[index] for index in unnamed if not readings[index].ends_asking} - {NONE})
         below, asked_last = self._requested.left_open(above, self._ranks), self._requested.asked_last(above)
         beside = self._requested.left_open(around, self._ranks)
         asking = self._requested.asking_last(above)
-        self.may_wait.extend(
-            self._lacking_model([each for each in unnamed if each not in below], above, {**asked_last, **asking})
-        )
-        asking.update((index, index) for index in self._last_steps(unnamed))
+        untold = [each for each in unnamed if each not in below]
+        self.may_wait.extend(pauses.lacking_model(self._tree, untold, above, {**asked_last, **asking}))
+        asking.update((index, index) for index in pauses.last_steps(self._tree, unnamed))
         latest_ns = {parents[index]: self._tree.spans[index].start_ns for index in self._calls}
         told = {NONE: False}
         """Whether the call of a pause is known by it, or by a pause around it, which is the same one."""
@@ -245,40 +237,6 @@ class Withheld:
         call = self._calls.get(index)
         if call is not None and above[index] == pause and call.error is None and call.result in _NOTHING:
             self.spans.setdefault(index, "waits")
-
-    def _around_waiting(self, pauses: Iterable[int]) -> Iterator[int]:
-        """Yield the pauses in whose time a call beside them began that waits, if no span is below another one."""
-        spans, parents = self._tree.spans, self._tree.parents
-        starts_ns: dict[int, list[int]] = {}
-        for index in self._calls:
-            if self.spans.get(index) == "waits":
-                starts_ns.setdefault(parents[index], []).append(spans[index].start_ns)
-        for index in pauses:
-            beside = starts_ns.get(parents[index], [])
-            place = bisect_left(beside, spans[index].start_ns)
-            if place < len(beside) and beside[place] <= spans[index].end_ns:
-                yield index
-
-    def _last_steps(self, pauses: Iterable[int]) -> list[int]:
-        """Return the pauses that are no agents, and the last span of their name beside them."""
-        spans, parents = self._tree.spans, self._tree.parents
-        steps = [index for index in pauses if self._tree.readings[index].is_agent is None]
-        if not steps:
-            return []
-        last_of_kind = {(parents[index], spans[index].name): index for index in self._tree.order}
-        return [index for index in steps if last_of_kind[parents[index], spans[index].name] == index]
-
-    def _lacking_model(self, pauses: Sequence[int], above: Sequence[int], asked_last: Mapping[int, int]) -> list[int]:
-        """Return the agents that end with an answer that asks for tools, though no span shows a model's such answer.
-
-        Args:
-            pauses: positions of spans.
-            above: the position of the span around each span that may be the agent's.
-            asked_last: by that position, the last span of a model whose answer asks for tools.
-        """
-        last = {above[model]: model for model in self._tree.models}
-        runs = [index for index in pauses if index in self._tree.agents and self._tree.readings[index].ends_asking]
-        return [index for index in runs if index not in asked_last or asked_last[index] != last[index]]
 
     def _add_blocking(self) -> None:
         """Add the calls for which a run blocks: it writes nothing until a person has answered.

@@ -1,0 +1,61 @@
+"""The spans with which a run pauses or may pause: those that tell nothing new, the last ones, those without a model."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from spanscore.trajectories.readings import NONE
+from spanscore.trajectories.tree import SpanTree
+
+
+def possible(tree: SpanTree) -> Iterator[int]:
+    """Yield the spans with which a run may pause; those of no agent only if their agent's span has not ended."""
+    found = [index for index in tree.pauses if tree.readings[index].may_wait]
+    above = tree.nearest(tree.agents) if found else ()
+    for index in found:
+        if tree.readings[index].is_agent is not False or above[index] == NONE or not tree.spans[above[index]].end_ns:
+            yield index
+
+
+def around_waiting(tree: SpanTree, pauses: Iterable[int], waiting: Iterable[int]) -> Iterator[int]:
+    """Yield the pauses in whose time a call beside them began that waits, if no span is below another one.
+
+    Args:
+        tree: the spans.
+        pauses: positions of spans.
+        waiting: the positions of the calls that wait, in the order of their start.
+    """
+    starts_ns: dict[int, list[int]] = {}
+    for index in waiting:
+        starts_ns.setdefault(tree.parents[index], []).append(tree.spans[index].start_ns)
+    for index in pauses:
+        beside = starts_ns.get(tree.parents[index], [])
+        place = bisect_left(beside, tree.spans[index].start_ns)
+        if place < len(beside) and beside[place] <= tree.spans[index].end_ns:
+            yield index
+
+
+def last_steps(tree: SpanTree, pauses: Iterable[int]) -> list[int]:
+    """Return the pauses that are no agents, and the last span of their name beside them."""
+    steps = [index for index in pauses if tree.readings[index].is_agent is None]
+    if not steps:
+        return []
+    last_of_kind = {(tree.parents[index], tree.spans[index].name): index for index in tree.order}
+    return [index for index in steps if last_of_kind[tree.parents[index], tree.spans[index].name] == index]
+
+
+def lacking_model(
+    tree: SpanTree, pauses: Iterable[int], above: Sequence[int], asked_last: Mapping[int, int]
+) -> list[int]:
+    """Return the agents that end with an answer that asks for tools, though no span shows a model's such answer.
+
+    Args:
+        tree: the spans.
+        pauses: positions of spans.
+        above: the position of the span around each span that may be the agent's.
+        asked_last: by that position, the last span of a model whose answer asks for tools.
+    """
+    last = {above[model]: model for model in tree.models}
+    runs = [index for index in pauses if index in tree.agents and tree.readings[index].ends_asking]
+    return [index for index in runs if index not in asked_last or asked_last[index] != last[index]]
