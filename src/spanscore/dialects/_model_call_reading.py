@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from spanscore.contracts import ModelCallReading
 from spanscore.dialects import _content as content
-from spanscore.dialects._model_messages import MAX_NODES, each_message
 from spanscore.dialects._numbered import numbered
+from spanscore.dialects._walked_messages import MAX_NODES, each_message
 from spanscore.model import Attributes, AttributeValue, Recorded
 
 MODEL: Final = ("gen_ai.response.model", "gen_ai.request.model")

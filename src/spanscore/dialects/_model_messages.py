@@ -6,33 +6,23 @@ and "these are the tools". The shapes do not overlap, so they are recognised by 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from spanscore.contracts import CallReading, CallRequest
 from spanscore.dialects import _content as content
 from spanscore.dialects import _provider_calls as providers
 from spanscore.dialects._provider_calls import kind_of
+from spanscore.dialects._walked_messages import NAMES_OF_ARGUMENTS, REQUEST_TYPES, Walked, walked
 from spanscore.model import JSON, NOT_RECORDED, AttributeValue, Recorded
 
 _CallAnswer: TypeAlias = tuple[str | None, Recorded, str | None]
 """The id of a call, its result, and a short text if it is marked as a failure."""
 
-MAX_NODES: Final = 20_000
-"""Bounds the walk over one message list."""
-
-_REQUEST_TYPES: Final = (
-    frozenset({"function_call", "tool_call", "tool_use", "toolUse", "tool-call", "tool_request"}) | providers.TYPES
-)
 _LISTS: Final = frozenset({"tool_calls", "toolCalls", "toolRequests", "function_calls", "content", "parts"})
 _DISTINCT: Final = frozenset({"toolName", "tool_name"})
-_WRAPPED: Final = ("function", "toolUse", "toolRequest", "functionCall", "function_call", "tool_call")
-_WRAPPERS: Final = frozenset(_WRAPPED)
 _NAME: Final = ("name", "toolName", "tool_name")
 _NAMES: Final = frozenset(_NAME)
-_ARGUMENTS: Final = ("arguments", "args", "input", "toolInput", "tool_arguments")
-_NAMES_OF_ARGUMENTS: Final = frozenset(_ARGUMENTS)
-_ENTERED: Final = frozenset({dict, list})
 _ID: Final = ("call_id", "callId", "toolCallId", "tool_call_id", "toolUseId", "tool_id", "ref", "id")
 _SCHEMA: Final = ("parameters", "inputSchema", "input_schema", "parameters_json_schema", "json_schema")
 _ANSWER_ID: Final = ("tool_call_id", "toolCallId", "tool_use_id", "toolUseId", "call_id", "callId", "ref", "id")
@@ -53,13 +43,6 @@ WORDS_OF_ANSWERS: Final = ("tool", "function_call_output", providers.MCP_CALL, p
 LANGCHAIN_DECISION: Final = "hitl_interrupt_decision"
 """LangChain's mark of a message that its `HumanInTheLoopMiddleware` has written."""
 _ANSWER_TYPES: Final = frozenset({"tool", "tool_call_response", "tool_result", "tool-result", "function_call_output"})
-
-
-class Walked(list[tuple[dict[str, Any], dict[str, Any] | None, str | None]]):
-    """The objects in messages. Where the functions below take messages, they take these instead: read once, used often.
-
-    Each with the request that it wraps, if any, and the key that it or its list stands at. In document order.
-    """
 
 
 class AnswersInMessages(NamedTuple):
@@ -261,9 +244,9 @@ def _request(node: Mapping[str, Any], inner: Mapping[str, Any] | None, key_above
         return None
     if kind_of(node) in providers.TYPES or providers.asks_for_approval(node):
         return None if providers.asks_for_approval(node) else providers.request_of(node)
-    key = next((key for key in _ARGUMENTS if key in body), None)
+    key = next((key for key in NAMES_OF_ARGUMENTS if key in body), None)
     call_id = content.first_text(body, _ID) or (None if inner is None else content.first_text(node, _ID))
-    is_typed = inner is not None or kind_of(node) in _REQUEST_TYPES
+    is_typed = inner is not None or kind_of(node) in REQUEST_TYPES
     # Without a type it may as well be an object of the model's structured answer.
     is_listed = key_above in _LISTS or not _DISTINCT.isdisjoint(node)
     if not is_typed and not (is_listed and key is not None and call_id is not None):
@@ -277,44 +260,3 @@ def _request(node: Mapping[str, Any], inner: Mapping[str, Any] | None, key_above
         arguments=NOT_RECORDED if key is None else content.arguments(body[key]),
         call_id=call_id,
     )
-
-
-def each_message(value: Recorded, is_message: Callable[[Mapping[str, Any]], bool]) -> Iterator[dict[str, Any]]:
-    """Yield the objects that are messages, in document order, wherever they stand. Messages are not entered."""
-    pending: list[Any] = [value]
-    for _ in range(MAX_NODES):
-        if not pending:
-            return
-        node = pending.pop()
-        if isinstance(node, list):
-            pending.extend(reversed(node))
-        elif isinstance(node, dict):
-            if is_message(node):
-                yield node
-            else:
-                pending.extend(reversed(node.values()))
-
-
-def walked(value: Recorded | Walked) -> Walked:
-    """Return the objects in a value; those in requests are left out."""
-    if isinstance(value, Walked):
-        return value
-    found = Walked()
-    pending: list[tuple[Any, str | None]] = [(value, None)] if isinstance(value, (dict, list)) else []
-    for _ in range(MAX_NODES):
-        if not pending:
-            break
-        node, key = pending.pop()
-        if type(node) is list:
-            pending += [(item, key) for item in reversed(node) if type(item) in _ENTERED]
-            continue
-        inner = None
-        if not _WRAPPERS.isdisjoint(node):
-            inner = next((node[wrapper] for wrapper in _WRAPPED if isinstance(node.get(wrapper), dict)), None)
-        found.append((node, inner, key))
-        if inner is not None:
-            if _NAMES_OF_ARGUMENTS.isdisjoint(inner):
-                pending.append((inner, key))
-        elif not _ENTERED.isdisjoint(map(type, node.values())) and kind_of(node) not in _REQUEST_TYPES:
-            pending += [(item, name) for name, item in reversed(node.items()) if type(item) in _ENTERED]
-    return found

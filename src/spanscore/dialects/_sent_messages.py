@@ -14,6 +14,7 @@ from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _numbered as numbered
 from spanscore.dialects import _provider_calls as providers
 from spanscore.dialects._edited import edited
+from spanscore.dialects._walked_messages import each_message, walked
 from spanscore.model import JSON, Attributes, AttributeValue, Later, LaterList, OnFirstUse, Recorded
 
 DECISIONS: Final = (providers.DECISION, messages.LANGCHAIN_DECISION)
@@ -69,7 +70,7 @@ def history_in(sent: AttributeValue) -> Sequence[SentMessage]:
 
 def history(sent: Recorded) -> Sequence[SentMessage]:
     """Return the messages in their order, wherever they stand."""
-    return _Messages(list(messages.each_message(sent, _is_message)))
+    return _Messages(list(each_message(sent, _is_message)))
 
 
 def without_hand_offs(sent: Sequence[SentMessage]) -> list[SentMessage]:
@@ -133,7 +134,7 @@ class _Messages(Sequence[SentMessage]):
 
 
 def _message(node: dict[str, Any]) -> SentMessage:
-    parts = messages.walked(node)
+    parts = walked(node)
     answers = [
         edited(CallReading(call_id=call_id, result=result, error=error))
         for call_id, result, error in messages.answered(parts)

@@ -24,6 +24,7 @@ from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import openinference
 from spanscore.dialects._tool_message import tool_message
+from spanscore.dialects._walked_messages import walked
 from spanscore.model import (
     EMPTY,
     JSON,
@@ -190,7 +191,7 @@ class GenAi:
         said: Recorded = NOT_RECORDED
         if span.events or span.is_log or not isinstance(output, str) or messages.may_ask(output):
             said = _message_list(span, OUTPUT, {_CHOICE})
-        parts = messages.walked(said)
+        parts = walked(said)
         requests = messages.requests(parts) if parts else ()
         asks = (
             bool(requests)

@@ -5,12 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from functools import cache
-from operator import attrgetter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
-from spanscore.compare.matching import json_key
 from spanscore.contracts import (
     CaptureSetting,
     Dialect,
@@ -28,7 +25,6 @@ from spanscore.model import (
     AttributeValue,
     Completeness,
     Failed,
-    LaterList,
     Score,
     Skipped,
     Span,
@@ -37,11 +33,11 @@ from spanscore.model import (
     ToolCall,
     Trajectory,
 )
+from spanscore.testing._comparable import comparable, contents
 from spanscore.trajectories.wanted import wanted_attributes
 
 _MANY: Final = 2_000
 _DEEP: Final = 2_000
-_PLAIN: Final = frozenset({bool, str, type(None)})
 _ROUNDS: Final = 4
 
 _Method: TypeAlias = tuple[Callable[[Span], object], type[object]]
@@ -65,7 +61,7 @@ def check_evaluator(evaluator: Evaluator, trajectories: Iterable[Trajectory] | N
     _check_shape(evaluator)
     for trajectory in (*sample_trajectories(), *(trajectories or ())):
         where = f"{type(evaluator).__name__}.evaluate({summary(trajectory)})"
-        before = _contents(trajectory)
+        before = contents(trajectory)
         outcome = called(where, evaluator.evaluate, trajectory)
         if not isinstance(outcome, (Score, Skipped, Failed)):
             fail(where, f"must return Score, Skipped or Failed, not {outcome!r}")
@@ -73,7 +69,7 @@ def check_evaluator(evaluator: Evaluator, trajectories: Iterable[Trajectory] | N
             _check_score(where, outcome)
         if outcome != called(where, evaluator.evaluate, trajectory):
             fail(where, "returns another outcome when called again")
-        if before != _contents(trajectory):
+        if before != contents(trajectory):
             fail(where, "changes the trajectory")
 
 
@@ -206,9 +202,9 @@ def _check_method(
     answer = called(where, method, offered)
     if answer is not None and not isinstance(answer, expected):
         fail(where, f"must return {expected.__name__} or None, not {answer!r}")
-    first = called(where, _comparable, answer)  # some of it may be found only now
+    first = called(where, comparable, answer)  # some of it may be found only now
     asked |= watched.asked
-    if first != _comparable(called(where, method, offered)):
+    if first != comparable(called(where, method, offered)):
         fail(where, "answers differently when asked again")
     if dict(watched) != dict(span.attributes):
         fail(where, "changes the span's attributes")
@@ -276,35 +272,6 @@ def _odd_values() -> Iterator[Any]:
 def _definitions() -> dict[str, Any]:
     loop = {"properties": {"city": {"$ref": "#"}}}
     return {"search": loop, "book": {"type": "nonsense"}, "other": None, "remote": {"$ref": "https://example.com/x"}}
-
-
-def _comparable(answer: Any) -> Hashable:
-    kind = type(answer)
-    if kind in _PLAIN:  # most of what a reading holds, and checked fastest
-        return kind, answer
-    if values := _values(answer.__class__):
-        return tuple([(type(each), each) if type(each) in _PLAIN else _comparable(each) for each in values(answer)])
-    if isinstance(answer, (tuple, LaterList)):
-        return tuple(map(_comparable, answer))
-    if isinstance(answer, Mapping):
-        return tuple((name, json_key(value)) for name, value in answer.items())
-    return json_key(answer)
-
-
-@cache
-def _values(kind: type[Any]) -> Callable[[Any], tuple[Any, ...]] | None:
-    """Return what gives the values of all fields of a dataclass."""
-    names = [field.name for field in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else []
-    return attrgetter(*names, names[0]) if names else None  # of one name it gives no tuple
-
-
-def _contents(trajectory: Trajectory) -> Hashable:
-    calls = tuple(
-        (call.name, json_key(call.arguments), json_key(call.result), call.error, call.start_ns, call.sequence)
-        for call in trajectory.calls
-    )
-    definitions = tuple((name, json_key(schema)) for name, schema in trajectory.tool_definitions.items())
-    return calls, definitions, tuple(map(str, trajectory.attributes.items()))
 
 
 def summary(trajectory: Trajectory) -> str:
