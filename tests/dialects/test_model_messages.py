@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _model_messages as messages
+from spanscore.dialects import _walked_messages as walked_messages
 from spanscore.model import JSON, Later
 
 WORDS = st.sampled_from(
@@ -42,18 +43,23 @@ def test_whatever_messages_hold_is_read(written: JSON) -> None:
     assert all(isinstance(each, str) for each in messages.definitions(written))
 
 
-KINDS = st.sampled_from([*messages._REQUEST_TYPES, *messages._ANSWER_TYPES, "text", "tool_calls", "functionCall"])
+KINDS = st.sampled_from([*walked_messages.REQUEST_TYPES, *messages._ANSWER_TYPES, "text", "tool_calls", "functionCall"])
 PARTS = st.recursive(
     st.fixed_dictionaries(
         {},
         optional={
             **dict.fromkeys(("type", "role", "finish_reason", "finishReason"), KINDS),
-            **{key: st.just("x") for key in (*messages._NAME, *messages._ID, *messages._ARGUMENTS, *messages._ANSWER)},
+            **{
+                key: st.just("x")
+                for key in (*messages._NAME, *messages._ID, *walked_messages.NAMES_OF_ARGUMENTS, *messages._ANSWER)
+            },
         },
     ),
     lambda inner: (
         st.lists(inner, min_size=1, max_size=3)
-        | st.dictionaries(st.sampled_from([*messages._WRAPPED, *messages._LISTS, "toolResult", "toolResponse"]), inner)
+        | st.dictionaries(
+            st.sampled_from([*walked_messages._WRAPPED, *messages._LISTS, "toolResult", "toolResponse"]), inner
+        )
     ),
     max_leaves=5,
 )
