@@ -97,6 +97,17 @@ def test_a_team_under_openllmetry_begins_its_run() -> None:
     assert ("desk", ("",), False) == (run.agent, run.completeness.paused, run.completeness.resumed)
 
 
+@pytest.mark.parametrize(("given", "expected"), [("go", False), (None, True)])
+def test_a_team_that_streams_writes_no_output(given: str | None, *, expected: bool) -> None:
+    """With its content recorded, that is no sign of a pause."""
+    scope = "opentelemetry.instrumentation.agno"
+    held = {"traceloop.span.kind": "workflow", "agno.team.name": "desk", "traceloop.entity.input": given}
+    known = {key: value for key, value in held.items() if value is not None}
+    (run,) = read(span(1, "desk.team", known, scope=scope))
+
+    assert expected is run.completeness.may_pause
+
+
 @pytest.mark.parametrize(
     ("said", "paused"),
     [("I have tools to execute, but I need confirmation.", ("",)), ("Booked: I have tools to execute, but ", ())],

@@ -9,6 +9,7 @@ from dialects.spans import call, calls, exception, read, span
 from spanscore.model import Span, StatusCode
 
 SCOPE = "openinference.instrumentation.langchain"
+ASKED = f"ann@x.example{', bob@x.example' * 10}"
 
 
 def chain(number: int, name: str, kind: str = "CHAIN", parent: int = 0, **metadata: Any) -> Span:
@@ -138,7 +139,7 @@ SENT: dict[str, str] = {
     "llm.input_messages.1.message.role": "assistant",
     "llm.input_messages.1.message.tool_calls.0.tool_call.id": "c1",
     "llm.input_messages.1.message.tool_calls.0.tool_call.function.name": "mail",
-    "llm.input_messages.1.message.tool_calls.0.tool_call.function.arguments": '{"to": "ann@x.example"}',
+    "llm.input_messages.1.message.tool_calls.0.tool_call.function.arguments": json.dumps({"to": ASKED}),
     "llm.input_messages.2.message.role": "tool",
     "llm.input_messages.2.message.content": "sent",
     "llm.input_messages.2.message.tool_call_id": "c1",
@@ -147,7 +148,7 @@ SENT: dict[str, str] = {
 
 @pytest.mark.parametrize(
     ("given", "expected"),
-    [("bob@x.example", "bob@x.example"), ("ann@x.example", "ann@x.example"), ("ann@x", "ann@x.example")],
+    [("bob@x.example", "bob@x.example"), (ASKED, ASKED), ("ann@x.example", "ann@x.example"), (ASKED[:-9], ASKED)],
 )
 def test_a_person_has_edited_a_lone_argument(given: str, expected: str) -> None:
     """The call that the run has waited for tells what it was given; a long text may be cut."""
@@ -156,6 +157,15 @@ def test_a_person_has_edited_a_lone_argument(given: str, expected: str) -> None:
 
     assert run.completeness.resumed
     assert [{"to": expected}] == [call.arguments for call in run.calls]
+
+
+def test_a_lone_number_is_the_one_that_was_asked_for() -> None:
+    """A text of it is no sign that a person has changed it."""
+    asked = {key: '{"to": 100}' if key.endswith("arguments") else value for key, value in SENT.items()}
+    made = tool(2, "mail", parent=1, **{"input.value": "100", "output.value": message("sent")})
+    (run,) = read(chain(1, "clerk", "AGENT"), made, span(4, "chat", asked, parent=1, scope=SCOPE))
+
+    assert [{"to": 100}] == [call.arguments for call in run.calls]
 
 
 @pytest.mark.parametrize(("source", "refused"), [("hitl_interrupt_decision", ["mail"]), ("other", [])])

@@ -177,8 +177,9 @@ def test_the_root_in_javascript(given: str, expected: tuple[tuple[str, ...], boo
     assert expected == (run.completeness.paused, run.completeness.begin_unseen)
 
 
-def test_a_hand_off_before_the_pause_is_no_call() -> None:
-    """For the model it is a tool with a result of the SDK's."""
+@pytest.mark.parametrize(("asked", "expected"), [("transfer_to_booking", []), ("find_assistant", ["find_assistant"])])
+def test_a_hand_off_before_the_pause_is_no_call(asked: str, expected: list[str]) -> None:
+    """For the model it is a tool with a result of the SDK's; a tool of the user's may have one alike."""
     messages = {
         "0.message": {"role": "user", "content": "Book."},
         "1.message": {"role": "assistant", "tool_calls.0.tool_call.id": "h1"},
@@ -188,7 +189,7 @@ def test_a_hand_off_before_the_pause_is_no_call() -> None:
         "5.message": {"role": "assistant", "tool_calls.0.tool_call.id": "c2"},
         "6.message": {"role": "tool", "tool_call_id": "c2", "content": "ok"},
     }
-    names = {"h1": "transfer_to_booking", "c1": "look_up", "c2": "book"}
+    names = {"h1": asked, "c1": "look_up", "c2": "book"}
     told = {
         f"llm.input_messages.{place}.{key}": value for place, said in messages.items() for key, value in said.items()
     }
@@ -203,4 +204,5 @@ def test_a_hand_off_before_the_pause_is_no_call() -> None:
         span(3, "response", {"openinference.span.kind": "LLM", **told}, parent=1, scope=JAVASCRIPT),
     )
 
-    assert [("look_up", True), ("book", False)] == [(each.name, each.restored) for each in run.calls]
+    restored = [(name, True) for name in (*expected, "look_up")]
+    assert [*restored, ("book", False)] == [(each.name, each.restored) for each in run.calls]

@@ -72,3 +72,16 @@ def test_a_run_that_begins_with_a_result_continues(index: int, last: str, *, exp
     (run,) = read(span(1, "chat m", {"tanstack.ai.iterations": 1}), iteration(2, index, "stop", last))
 
     assert expected is run.completeness.begin_unseen
+
+
+def test_a_lost_call_is_missed() -> None:
+    """The request that asked for it does not show it, though a run may wait with one."""
+    (run,) = read(
+        span(1, "chat m", {"tanstack.ai.iterations": 3}),
+        iteration(2, 0, "tool_calls"),
+        tool(3, "success"),
+        iteration(5, 1, "tool_calls", "tool"),
+        iteration(9, 2, "stop", "tool"),
+    )
+
+    assert 1 == run.completeness.spans_missing

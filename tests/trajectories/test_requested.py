@@ -292,6 +292,21 @@ class TestRequestsInPlaceOfCalls:
         assert "it is one step of a run" in (step("user", "assistant", "tool") or "")
         assert (step("user"), step("user", "assistant", "tool", "user")) == (None, None)
 
+    def test_requests_below_one_span_are_several(self) -> None:
+        """A framework's span around that of its client is one request with it; a second one below it is another."""
+        user = {"role": "user", "parts": [{"type": "text", "content": "go"}]}
+        told = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "booked"}]}
+
+        def unread(*places: tuple[int, int, list[JSON]]) -> bool:
+            sent = [
+                having(model(at, parent=above), {"gen_ai.input.messages": json.dumps(x)}) for at, above, x in places
+            ]
+            (run,) = read(lasting(agent(1), 60), *(lasting(each, 50 - index) for index, each in enumerate(sent)))
+            return run.unread is not None
+
+        assert not unread((2, 1, [user]), (3, 2, [user, told]))
+        assert unread((2, 1, [user]), (3, 2, [user]), (5, 2, [user, told]))
+
     def test_below_a_span_of_another_kind(self) -> None:
         """A model's span below a service's is a run without an agent; the service is not a model's client."""
         asking = model(2, asked("book", PARIS, "c1"), parent=1)

@@ -8,6 +8,7 @@ from typing import Final
 
 from spanscore.contracts import CallReading
 from spanscore.dialects import _content as content
+from spanscore.model import NOT_RECORDED
 
 _NOTE: Final = "Note: a human reviewer replaced this tool call before it ran. "
 _EXECUTED: Final = " Executed instead: "
@@ -25,10 +26,11 @@ def edited(answer: CallReading) -> CallReading:
         return answer
     name, _, others = told.partition(_EXECUTED)[2].partition(_WITH)
     try:
-        arguments, end = json.JSONDecoder().raw_decode(others)
+        _, end = json.JSONDecoder().raw_decode(others)
     except (ValueError, RecursionError):
         return answer
+    arguments = content.arguments(others[:end])  # that decoder lets values through that are no JSON
     dot, _, result = others[end:].partition(_RESPONSE)
-    if dot != ".":
+    if dot != "." or arguments is NOT_RECORDED:
         return answer
     return replace(answer, name=name, arguments=arguments, result=content.reparsed(result))

@@ -26,6 +26,8 @@ _WORDS: Final = ("tool", "function", *providers.ITEMS)
 """Of which every text with a call in it has one: no encoder escapes letters."""
 _TOOL_CALL: Final = re.compile(r"tool_calls\.(\d+)\.tool_call\.(?:function\.)?(.+)")
 _TEXT: Final = "message_content.text"
+_HAND_OFF: Final = "transfer_to_"
+"""The beginning of the names that the OpenAI Agents SDK gives hand-offs without a name of their own."""
 
 
 def reading(said: AttributeValue = None, sent: AttributeValue = None, tools: AttributeValue = None) -> ModelReading:
@@ -75,7 +77,9 @@ def history(sent: Recorded) -> Sequence[SentMessage]:
 
 def without_hand_offs(sent: Sequence[SentMessage]) -> list[SentMessage]:
     """Return messages of the OpenAI Agents SDK without hand-offs: for the model these are tools, for us no calls."""
-    handed = {each.call_id for message in sent for each in message.answers if each.call_id and _hands_off(each.result)}
+    asked = {each.call_id for message in sent for each in message.requests if each.name.startswith(_HAND_OFF)}
+    answers = (each for message in sent for each in message.answers)
+    handed = {each.call_id for each in answers if each.call_id in asked and _hands_off(each.result)}
     return [
         replace(
             message,

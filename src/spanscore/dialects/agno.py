@@ -55,7 +55,7 @@ class Agno(FrameworkDialect):
             waits = (CallRequest(name=""),) if said.startswith(_PAUSED) else ()
             has_tools = kind == "agent" or team is not None or any(key in span.attributes for key in _MAY_HAVE_TOOLS)
             is_continued = span.name.endswith(_CONTINUED)  # with the answer that it waited for
-            may_wait = has_tools and not is_continued and said in {"", _REDACTED}
+            may_wait = has_tools and not is_continued and said in {"", _REDACTED} and not _is_unsaid(span, team)
             is_agent = None if team is None else True
             return Reading(is_agent=is_agent, agent=team, waits=waits, may_wait=may_wait, resumes=is_continued)
         if span.attributes.get(openinference.KIND) != "TOOL":
@@ -64,6 +64,12 @@ class Agno(FrameworkDialect):
         if call.arguments is NOT_RECORDED:
             call = replace(call, arguments=content.arguments(span.attributes.get("tool.parameters")))
         return Reading(call=call)
+
+
+def _is_unsaid(span: Span, team: str | None) -> bool:
+    """Return whether a team has no output though its content is recorded, as when it streams or fails."""
+    given = content.first_text(span.attributes, (openllmetry.ENTITY_INPUT,))
+    return team is not None and (content.error(span) is not None or given not in {None, "", _REDACTED})
 
 
 def _opentelemetry(span: Span) -> Reading:

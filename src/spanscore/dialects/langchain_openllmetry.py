@@ -97,7 +97,7 @@ def _answer(span: Span) -> list[JSON]:
 
 def _is_in(message: JSON, given: str) -> bool:
     told = content.text(content.field(message, "kwargs", "id"))
-    return told is not None and f'"id":"{told}"' in given
+    return told is not None and (f'"id":"{told}"' in given or f'"id": "{told}"' in given)
 
 
 def _is_of_the_model(message: JSON) -> bool:

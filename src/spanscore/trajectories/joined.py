@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from spanscore.compare.matching import json_equal, json_key
 from spanscore.contracts import CallReading, CallRequest
 from spanscore.model import JSON, NOT_RECORDED, Recorded
 from spanscore.trajectories.requested import Requested
+
+_SHORTEST_CUT: Final = 128
+"""Characters: no instrumentation is known that cuts shorter texts."""
 
 
 def joined(requested: Requested, calls: Mapping[int, CallReading]) -> list[tuple[int | None, CallReading]]:
@@ -185,12 +189,13 @@ def _completed(call: CallReading, rank: int | None, requested: Requested) -> Cal
 def _is_edited(call: CallReading, request: CallRequest) -> bool:
     """Return whether a person has changed the lone argument of a call for which the run has waited."""
     asked = _sole_value(request.arguments)
-    # A long text may be cut.
-    return (
-        call.arguments is NOT_RECORDED
-        and call.sole_argument is not None
-        and not (asked or "").startswith(call.sole_argument)
-    )
+    made = call.sole_argument
+    if made is None or call.arguments is not NOT_RECORDED:
+        return False
+    if asked is None:  # several, or no text: only another tool shows it
+        return call.name not in {None, request.name}
+    may_be_cut = len(made) >= _SHORTEST_CUT
+    return not (asked.startswith(made) if may_be_cut else asked == made)
 
 
 def _named(argument: str, definition: JSON) -> Recorded:

@@ -101,7 +101,8 @@ def unshown_calls(tree: SpanTree, calls: Sequence[tuple[int, ToolCall]], run_of:
     silent = [index for index in unrecorded(tree) if not tree.spans[index].is_log]
     if not silent:
         return []
-    told = {*tree.calls, *tree.parts, *tree.agents, *tree.pauses, *tree.not_calls}
+    pauses = (index for index in tree.pauses if index not in tree.model_readings or tree.readings[index].waits)
+    told = {*tree.calls, *tree.parts, *tree.agents, *pauses, *tree.not_calls}
     starts_ns = sorted(tree.spans[index].start_ns for index in told)
     asked_ns: dict[int, list[int]] = {}
     for index in tree.model_spans:

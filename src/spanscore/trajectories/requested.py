@@ -10,10 +10,11 @@ from itertools import chain
 from typing import Final
 
 from spanscore.compare.matching import json_key
-from spanscore.contracts import CallReading, CallRequest, CallState, ModelReading
+from spanscore.contracts import CallReading, CallRequest, CallState
 from spanscore.dialects import failure_in, state_of_result
 from spanscore.model import JSON, NOT_RECORDED, Recorded
 from spanscore.trajectories.model_answers import each_once
+from spanscore.trajectories.readings import NONE
 from spanscore.trajectories.resumption import Resumption
 from spanscore.trajectories.sent_calls import SentCall, after_user, content_of, sent_calls
 from spanscore.trajectories.tree import CUT_NS, SpanTree
@@ -44,16 +45,18 @@ class Requested:
         they are of the same request. A demand to repeat structured output is no result.
         """
         runs: set[int] = set()
-        firsts: dict[tuple[int, str | None], dict[int, ModelReading]] = {}
+        firsts: dict[tuple[int, str | None], tuple[int, set[str]]] = {}
+        """By run and agent the innermost span of the first request, and the answers that it was sent."""
         for index, reading in self._readings.items():
             run = run_of[index]
             if reading.asks or reading.requests:
                 runs.add(run)
             elif run not in runs and not reading.output_tools and not self._tree.spans[index].is_log:
-                first = firsts.setdefault((run, self._tree.agent_of(index)), {})
-                if not first or self._tree.parents[index] in first:
-                    first[index] = reading
-                elif not reading.answers.keys() <= set().union(*(each.answers for each in first.values())):
+                key = run, self._tree.agent_of(index)
+                innermost, known = firsts.get(key, (NONE, set()))
+                if innermost == NONE or self._tree.parents[index] == innermost:
+                    firsts[key] = index, known | reading.answers.keys()
+                elif not reading.answers.keys() <= known:
                     runs.add(run)
         return runs
 
@@ -100,8 +103,8 @@ class Requested:
         return dict(chain.from_iterable(reading.tool_definitions.items() for reading in self._readings.values()))
 
     @cached_property
-    def _refused(self) -> frozenset[str]:
-        return frozenset(chain.from_iterable(reading.refused for reading in self._readings.values()))
+    def _refused(self) -> Mapping[str, JSON]:
+        return dict(chain.from_iterable(reading.refused.items() for reading in self._readings.values()))
 
     @cached_property
     def _failures(self) -> Mapping[str, JSON]:
@@ -122,7 +125,9 @@ class Requested:
         answer = self.answer(call_id)
         if answer is NOT_RECORDED:
             return None
-        return "refused" if call_id in self._refused else state_of_result(answer)
+        reason = self._refused.get(call_id or "", NOT_RECORDED)  # ids may begin again in each turn
+        is_refused = reason is not NOT_RECORDED and json_key(reason) == json_key(answer)
+        return "refused" if is_refused else state_of_result(answer)
 
     def told_by_answers(self, executed: Collection[str | None]) -> Iterator[tuple[int, CallRequest, CallState]]:
         """Yield the requests whose answer shows that they were not made, with the position of their model's span.
