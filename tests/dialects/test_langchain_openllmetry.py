@@ -149,8 +149,7 @@ ROOT = span(1, "POST /refunds", {}, scope="app")
 
 @pytest.mark.parametrize("space", ["", " "])
 def test_a_graph_of_javascript_that_continues(space: str) -> None:
-    """A middleware repeats the message about which a person has decided: no model has asked for it
-    here. A Collector may have written the JSON anew."""
+    """A middleware repeats the message that a person has decided about; a Collector may have written the JSON anew."""
     (run,) = read(
         ROOT,
         part(2, "CompiledStateGraph", RESUMED, {}, space),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelReading, Reading
@@ -12,7 +13,7 @@ from spanscore.dialects import gen_ai, openllmetry
 from spanscore.dialects._framework import FrameworkDialect
 from spanscore.dialects._langgraph import continues
 from spanscore.dialects._tool_message import output_message
-from spanscore.model import JSON, NOT_RECORDED, LaterList, Recorded, Span
+from spanscore.model import JSON, NOT_RECORDED, Later, LaterList, Recorded, Span
 
 _JAVASCRIPT: Final = "@traceloop/instrumentation-langchain"
 _PYTHON: Final = "opentelemetry.instrumentation.langchain"
@@ -38,7 +39,7 @@ class LangchainOpenllmetry(FrameworkDialect):
         attributes = span.attributes
         if attributes.get(gen_ai.OPERATION) != gen_ai.EXECUTE_TOOL and attributes.get(openllmetry.KIND) != "tool":
             if continues(span, openllmetry.ENTITY_INPUT):
-                return Reading(resumes=True)
+                return replace(_graph(span) or Reading(), resumes=True)
             return _graph(span) or (Reading(is_model=True) if _answer(span) else None)
         given = content.decoded(content.first_text(attributes, (openllmetry.ENTITY_INPUT, gen_ai.ARGUMENTS)))
         message = output_message(
@@ -65,7 +66,9 @@ class LangchainOpenllmetry(FrameworkDialect):
             return None
         sent = span.attributes.get(openllmetry.ENTITY_INPUT)
         return ModelReading(
-            requests=messages.requests(answer), history=LaterList(lambda: sent_messages.history_in(content.text(sent)))
+            requests=messages.requests(answer),
+            answers=Later(lambda: messages.answers(content.decoded(sent))),
+            history=LaterList(lambda: sent_messages.history_in(content.text(sent))),
         )
 
 

@@ -103,8 +103,8 @@ class Requested:
         return dict(chain.from_iterable(reading.tool_definitions.items() for reading in self._readings.values()))
 
     @cached_property
-    def _refused(self) -> Mapping[str, JSON]:
-        return dict(chain.from_iterable(reading.refused.items() for reading in self._readings.values()))
+    def _refused(self) -> frozenset[str]:
+        return frozenset(chain.from_iterable(reading.refused for reading in self._readings.values()))
 
     @cached_property
     def _failures(self) -> Mapping[str, JSON]:
@@ -125,9 +125,7 @@ class Requested:
         answer = self.answer(call_id)
         if answer is NOT_RECORDED:
             return None
-        reason = self._refused.get(call_id or "", NOT_RECORDED)  # ids may begin again in each turn
-        is_refused = reason is not NOT_RECORDED and json_key(reason) == json_key(answer)
-        return "refused" if is_refused else state_of_result(answer)
+        return "refused" if call_id in self._refused else state_of_result(answer)
 
     def told_by_answers(self, executed: Collection[str | None]) -> Iterator[tuple[int, CallRequest, CallState]]:
         """Yield the requests whose answer shows that they were not made, with the position of their model's span.
