@@ -6,6 +6,7 @@ Of metrics, that is what protobuf's own reading of JSON finds.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -181,6 +182,33 @@ def test_small_requests_of_many_values_take_many_steps(name: str) -> None:
     write, body = FULL[name]
 
     assert sum(1 for _ in write(body)) >= body.count(b",") // 1_024
+
+
+def test_the_points_of_a_refused_resource_are_counted_in_steps() -> None:
+    """As many functions are called in the longest step for few metrics as for many."""
+    good = '{"name":"a","sum":{"dataPoints":[{"asInt":"1"}]}}'
+    refused = ']}],"resource":{"attributes":3}},{"scopeMetrics":[{"metrics":[{"name":"b"}]}]}]}'
+    few, many = (
+        longest_step(writing_metrics(full_of(METRICS, refused, good, size)))
+        for size in (10_000, 100_000)
+    )
+    assert many < few * 2
+
+
+def longest_step(steps: Steps[Any]) -> int:
+    """Return how many functions are called in the longest step."""
+    calls = [0]
+
+    def count(_frame: Any, event: str, _argument: Any) -> None:
+        calls[-1] += event == "call"
+
+    sys.setprofile(count)
+    try:
+        for _ in steps:
+            calls.append(0)
+    finally:
+        sys.setprofile(None)
+    return max(calls)
 
 
 @pytest.mark.parametrize("write", [writing_logs, writing_metrics])

@@ -169,7 +169,11 @@ class _Writing:
             return (yield from self._written_around(part, key, message_type))
         except SpanRefused as refused:
             items = [item for scope in scopes for item in scope.items]
-            self.findings.refuse(refused.reason, f"{part.where}.{refused}", sum(map(self._counted, items)))
+            count = 0
+            for item in items:
+                count += self._counted(item)
+                yield
+            self.findings.refuse(refused.reason, f"{part.where}.{refused}", count)
             yield from losing(items, self._item_type, self.findings)
             return None
 
