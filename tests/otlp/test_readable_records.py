@@ -184,7 +184,10 @@ def test_a_broken_metric_of_too_many_fields_costs_itself() -> None:
     assert (field(1, field(2, good)), 1) == (found.body, found.refused[0].spans)
 
 
-def test_a_request_of_only_broken_metrics_is_none() -> None:
-    """Nothing could be sent on."""
-    with pytest.raises(MalformedRequest, match="not an ExportMetricsServiceRequest in protobuf"):
-        at_once(readable_metrics(field(1, field(2, field(2, field(1, NOT_UTF8))))))
+def test_of_a_request_of_only_broken_metrics_nothing_is_left() -> None:
+    """They are counted; a request that is broken and has no metric is none."""
+    body, ((reason, count, example),), _ = at_once(readable_metrics(field(1, field(2, field(2, field(1, NOT_UTF8))))))
+    assert (b"", Refusal.INVALID_UTF8, 1) == (body, reason, count)
+    assert example.startswith("resource_metrics[0].scope_metrics[0].metrics[0]: ")
+    with pytest.raises(MalformedRequest, match=r"^not an ExportMetricsServiceRequest in protobuf$"):
+        at_once(readable_metrics(field(1, field(2, field(1, field(1, NOT_UTF8))))))

@@ -61,7 +61,7 @@ def readable_metrics(body: bytes) -> Steps[EncodedRecords]:
     """Return a request with metrics as it is, or without its broken metrics, resources and scopes, in steps.
 
     Raises:
-        MalformedRequest: it is no such request, has too many parts, or all of its metrics are broken.
+        MalformedRequest: it is no such request, or has too many parts.
     """
     return (yield from _readable(body, _Salvaging(body, _METRICS, Metric, ())))
 
@@ -76,7 +76,7 @@ def _readable(body: bytes, salvaging: _Salvaging) -> Steps[EncodedRecords]:
             written = yield from salvaging.part((0, len(body)), 0, "")
         except (SpanRefused, WireError):
             raise error from None
-        if salvaging.others == salvaging.records or not (written or salvaging.item_type is LogRecord):
+        if not salvaging.records or salvaging.others == salvaging.records:
             raise
         return EncodedRecords(written, tuple(salvaging.findings.refused.values()), tuple(salvaging.findings.lost))
     return EncodedRecords(body, (), ())
