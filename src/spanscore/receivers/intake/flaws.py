@@ -33,8 +33,8 @@ class Flaws:
             if refused.spans:
                 counts[refused.reason.value] += refused.spans
         message = _told(decoded, signal)
-        reasons = [refused.reason for refused in decoded.refused]
-        kinds = {(signal, kind) for kind in (*reasons, *decoded.caveats)}
+        found: list[Refusal | Caveat] = [*(refused.reason for refused in decoded.refused), *decoded.caveats]
+        kinds = {(signal, kind) for kind in found}
         _log.log(logging.DEBUG if kinds <= self._logged else logging.WARNING, "%s", message)
         self._logged.update(kinds)
         return message
