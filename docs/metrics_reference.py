@@ -26,6 +26,7 @@ from spanscore.contracts.instruments.instrument import (
 from spanscore.contracts.instruments.own import (
     EXPORT_FAILURES,
     LOGS_UNREAD,
+    METRICS_REFUSED,
     OWN_INSTRUMENTS,
     PAUSES_GIVEN_UP,
     REQUESTS_DECODED,
@@ -148,6 +149,19 @@ _REFUSED: Final[Mapping[str, str]] = {
     Refusal.MALFORMED: "it is no OTLP span",
     Refusal.UNKNOWN_FIELD: "always 0: a resource or scope has only unknown fields, so that its spans are not known",
 }
+_POINTS_REFUSED: Final[Mapping[str, str]] = {
+    Refusal.INVALID_TRACE_ID: "the trace id of an exemplar is not hexadecimal",
+    Refusal.INVALID_SPAN_ID: "the span id of an exemplar is not hexadecimal",
+    Refusal.INVALID_ENUM: "its temporality is neither a number nor a known name",
+    Refusal.MALFORMED: "it is no OTLP metric",
+    **{
+        reason: _REFUSED[reason]
+        for reason in (
+            *(Refusal.INVALID_TIME, Refusal.INVALID_VALUE, Refusal.INVALID_UTF8),
+            *(Refusal.TOO_DEEP, Refusal.TOO_MANY_FIELDS),
+        )
+    },
+}
 _UNREAD: Final[Mapping[str, str]] = {
     Unread.OTHER_EVENT: "no dialect reads events of its name",
     Unread.NO_RUN: "its run is not known, because it has neither a trace id nor a session; it may hold a tool call",
@@ -158,7 +172,7 @@ _DECODERS: Final[Mapping[str, str]] = {
 }
 _REQUESTS_REFUSED: Final[Mapping[str, str]] = {
     Wrong.MALFORMED: "it cannot be read",
-    Wrong.NO_VALID_SPAN: "every span in it was refused",
+    Wrong.NO_VALID_SPAN: "every span, log record or metric in it was refused",
     Wrong.TOO_LARGE: "it is larger than allowed",
     Wrong.TIMED_OUT: "it did not come in time",
     Wrong.UNAUTHENTICATED: "it has no valid token",
@@ -188,6 +202,7 @@ _REASONS: Final[Mapping[str, Mapping[str, str]]] = {
     PAUSES_GIVEN_UP.name: _GIVEN_UP,
     SPANS_DROPPED.name: _DROPPED,
     SPANS_REFUSED.name: _REFUSED,
+    METRICS_REFUSED.name: _POINTS_REFUSED,
     LOGS_UNREAD.name: _UNREAD,
     EXPORT_FAILURES.name: _EXPORT_FAILURES,
     REQUESTS_DECODED.name: _DECODERS,

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import socket
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,20 +68,39 @@ def test_what_serve_refuses_is_told(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_a_target_that_is_our_own_receiver_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With the words of `spanscore serve`. Another machine, whose name is not looked up, can be the target."""
     path, loop = tmp_path / "loop.yaml", "exporters.otlp.endpoint: spanscore itself listens there"
-    for endpoint, target, is_ours in (
-        ("localhost", "localhost:4318", True),
-        ("localhost", "collector.invalid:4318", False),
-        ("localhost", "localhost:4319", False),
-        ("0.0.0.0", "localhost:4318", True),
-        ("0.0.0.0", "127.0.0.1:4318", True),
-        ("[::]", "127.0.0.1:4318", True),
-        ("127.0.0.1", "0.0.0.0:4318", True),
-        ("0.0.0.0", "192.0.2.1:4318", False),
+    for protocol, endpoint, target, is_ours in (
+        ("http", "localhost", "localhost:4318", True),
+        ("http", "localhost", "collector.invalid:4318", False),
+        ("http", "localhost", "localhost:4319", False),
+        ("http", "0.0.0.0", "localhost:4318", True),
+        ("http", "0.0.0.0", "127.0.0.1:4318", True),
+        ("http", "0.0.0.0", "[::1]:4318", False),
+        ("http", "[::]", "127.0.0.1:4318", False),
+        ("grpc", "[::]", "127.0.0.1:4318", True),
+        ("http", "127.0.0.1", "0.0.0.0:4318", True),
+        ("http", "0.0.0.0", "192.0.2.1:4318", False),
     ):
-        receivers = f"{{otlp: {{protocols: {{http: {{endpoint: '{endpoint}:4318'}}}}}}}}"
+        receivers = f"{{otlp: {{protocols: {{{protocol}: {{endpoint: '{endpoint}:4318'}}}}}}}}"
         path.write_text(f"receivers: {receivers}\nexporters: {{otlp: {{endpoint: 'http://{target}'}}}}")
         assert 0 == main(["check", str(path)])
-        assert is_ours == (loop in capsys.readouterr().err), (endpoint, target)
+        assert is_ours == (loop in capsys.readouterr().err), (protocol, endpoint, target)
+
+
+def test_no_name_but_localhost_is_looked_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even that of this machine, which may take long."""
+    asked: list[Any] = []
+    look_up = socket.getaddrinfo
+
+    def noted(host: Any, *more: Any, **by: Any) -> Any:
+        asked.append(host)
+        return look_up(host, *more, **by)
+
+    monkeypatch.setattr(socket, "getaddrinfo", noted)
+    path = tmp_path / "own.yaml"
+    path.write_text(f"exporters: {{otlp: {{endpoint: 'http://{socket.gethostname()}:4318'}}}}")
+
+    assert 0 == main(["check", str(path)])
+    assert {"localhost"} == set(asked)
 
 
 def test_a_missing_package_is_told(

@@ -13,7 +13,9 @@ import pytest
 
 import spanscore as package
 from commands import spanscore
+from deadline import DEADLINE_S
 from spanscore.cli import fetch
+from spanscore.cli._http_client import http_answer
 from spanscore.errors import InputError
 
 FOREIGN = Path(__file__).parents[1] / "recordings" / "foreign"
@@ -175,7 +177,7 @@ def test_an_answer_that_does_not_end(tmp_path: Path) -> None:
         (200, b'{"data": [{"spans": %s}]}' % (b"[" * 100_000 + b"]" * 100_000), "nested too deeply"),
         (200, b'{"result": {"resourceSpans": %s}}' % (b"[" * 500 + b"]" * 500), "the answer is no trace"),
         (200, b'{"data": "\xff"}', "not valid UTF-8"),
-        (200, b'{"data": [%s{}]}' % (b"{}," * 2_000_000), "more than 2,000,000 objects and lists"),
+        (200, b'{"data": [%s{}]}' % (b"{}," * 2_000_000), f"/{TRACE}: the answer has more than 2,000,000 objects"),
         (
             200,
             json.dumps(JAEGER).replace(TRACE, "7" * 32).encode(),
@@ -191,6 +193,16 @@ def test_what_answers_wrongly(server: Server, status: int, body: bytes, told: st
 
     assert (2, True, 1) == (ended.returncode, told in ended.stderr, ended.stderr.count("\n"))
     assert [] == list(tmp_path.iterdir())
+
+
+def test_large_answers_have_more_values(server: Server) -> None:
+    """Of 80 MB with a tag in each 40 bytes, but not 45 MB of empty objects."""
+    tags, empty = b'{"key":"a","type":"string","value":"b"},' * 2_000_000, b"{}," * 15_000_000
+    server.answers = {"/tags": (200, b'{"data": [%s{}]}' % tags), "/empty": (200, b'{"data": [%s{}]}' % empty)}
+
+    assert len(tags) < len(http_answer(f"{server.url}/tags", DEADLINE_S).body)
+    with pytest.raises(InputError, match="/empty: the answer has more than 2,812,500 objects and lists"):
+        http_answer(f"{server.url}/empty", DEADLINE_S)
 
 
 @pytest.mark.parametrize(

@@ -128,8 +128,8 @@ def test_metrics_have_second_names() -> None:
             metric.sum.is_monotonic,
             metric.sum.data_points[0].as_int,
         )
-    with pytest.raises(MalformedRequest, match="aggregationTemporality must be an integer or one of AGGREGATION"):
-        at_once(writing_metrics(metrics("DELTA").encode()))
+    (refused,) = at_once(writing_metrics(metrics("DELTA").encode())).refused
+    assert "aggregationTemporality must be an integer or one of AGGREGATION" in refused.example
 
 
 PATHS = {"Spans": "/v1/traces", "Logs": "/v1/logs", "Metrics": "/v1/metrics"}

@@ -6,6 +6,7 @@ Of metrics, that is what protobuf's own reading of JSON finds.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +21,7 @@ from examples import at_most
 from otlp.json_spans import SPAN, request
 from otlp.log_requests import TRACE_ID
 from spanscore.otlp import strict_json
-from spanscore.otlp.findings import MalformedRequest
+from spanscore.otlp.findings import MalformedRequest, Refusal
 from spanscore.otlp.from_json import decode_json, decoding_json
 from spanscore.otlp.json_names import parse_request
 from spanscore.otlp.json_writing import accepting_only_from_json, logs_to_protobuf, writing_logs, writing_metrics
@@ -183,6 +184,30 @@ def test_small_requests_of_many_values_take_many_steps(name: str) -> None:
     assert sum(1 for _ in write(body)) >= body.count(b",") // 1_024
 
 
+def test_the_points_of_a_refused_resource_are_counted_in_steps() -> None:
+    """As many functions are called in the longest step for few metrics as for many."""
+    good = '{"name":"a","sum":{"dataPoints":[{"asInt":"1"}]}}'
+    refused = ']}],"resource":{"attributes":3}},{"scopeMetrics":[{"metrics":[{"name":"b"}]}]}]}'
+    few, many = (longest_step(writing_metrics(full_of(METRICS, refused, good, size))) for size in (10_000, 100_000))
+    assert many < few * 2
+
+
+def longest_step(steps: Steps[Any]) -> int:
+    """Return how many functions are called in the longest step."""
+    calls = [0]
+
+    def count(_frame: Any, event: str, _argument: Any) -> None:
+        calls[-1] += event == "call"
+
+    sys.setprofile(count)
+    try:
+        while next(steps, "done") is None:
+            calls.append(0)
+    finally:
+        sys.setprofile(None)
+    return max(calls)
+
+
 @pytest.mark.parametrize("write", [writing_logs, writing_metrics])
 def test_too_many_values(write: Callable[[bytes], Steps[Any]]) -> None:
     """A request that would take gigabytes when it is parsed is refused as one with spans is."""
@@ -197,6 +222,16 @@ def test_too_many_values(write: Callable[[bytes], Steps[Any]]) -> None:
 def test_metrics_that_are_none(value: str, size: int) -> None:
     """A large request is refused for what a small one is."""
     before, after = (METRICS + '{"name":"m",' + value).split("%s")
-    where = r"resourceMetrics\[0\]\.scopeMetrics\[0\]\.metrics\[0\]: "
-    with pytest.raises(MalformedRequest, match=f"not an ExportMetricsServiceRequest in JSON: {where}"):
-        at_once(writing_metrics(full_of(before, after + "}]}]}]}", size=size)))
+    body, (refused,), _ = at_once(writing_metrics(full_of(before, after + "}]}]}]}", size=size)))
+    assert not body
+    assert refused.example.startswith("resourceMetrics[0].scopeMetrics[0].metrics[0]: ")
+
+
+def test_a_misspelt_key_beside_metrics_is_reported() -> None:
+    """Its resource is lost, as one with logs is."""
+    body = METRICS + '{"name":"good"}]}]},{"scopeMetric":[{"metrics":[{"name":"lost"}]}]}]}'
+
+    found = at_once(writing_metrics(body.encode()))
+
+    assert b"good" in found.body
+    assert [(Refusal.UNKNOWN_FIELD, 0)] == [each[:2] for each in found.refused]

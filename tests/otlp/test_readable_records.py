@@ -157,7 +157,37 @@ def test_a_broken_metric_costs_itself() -> None:
     assert example.startswith("resource_metrics[0].scope_metrics[0].metrics[1]: ")
 
 
-def test_a_request_of_only_broken_metrics_is_none() -> None:
-    """Nothing could be sent on."""
-    with pytest.raises(MalformedRequest, match="not an ExportMetricsServiceRequest in protobuf"):
-        at_once(readable_metrics(field(1, field(2, field(2, field(1, NOT_UTF8))))))
+@pytest.mark.parametrize(
+    "content",
+    [
+        field(2, field(1, NOT_UTF8) + b"\x78\0" * 100_000),
+        field(2, field(1, NOT_UTF8) + field(5, b"\x78\0" * 100_000)),
+        field(2, field(5, field(1, b"") * 100_000) + b"\x0a\1\xff"),
+        field(1, field(1, NOT_UTF8)) + field(2, field(5, b"") * 1_000) * 100,
+    ],
+    ids=["unknown fields", "unknown fields of its kind", "data points", "metrics of a scope"],
+)
+def test_a_broken_metric_is_counted_in_steps(content: bytes) -> None:
+    """Of as many fields as a step has elsewhere, though nobody knows them."""
+    body = field(1, field(2, content) + field(2, field(2, gauge("good").SerializeToString())))
+
+    assert sum(1 for _ in readable_metrics(body)) > 100_000 // 8_192
+
+
+def test_a_broken_metric_of_too_many_fields_costs_itself() -> None:
+    """It counts once where the fields of its data points are more than a request may have."""
+    good = field(2, gauge("good").SerializeToString())
+    body = field(1, field(2, good + field(2, field(1, NOT_UTF8) + b"\x78\0" * 500_000)))
+
+    found = at_once(readable_metrics(body))
+
+    assert (field(1, field(2, good)), 1) == (found.body, found.refused[0].spans)
+
+
+def test_of_a_request_of_only_broken_metrics_nothing_is_left() -> None:
+    """They are counted; a request that is broken and has no metric is none."""
+    body, ((reason, count, example),), _ = at_once(readable_metrics(field(1, field(2, field(2, field(1, NOT_UTF8))))))
+    assert (b"", Refusal.INVALID_UTF8, 1) == (body, reason, count)
+    assert example.startswith("resource_metrics[0].scope_metrics[0].metrics[0]: ")
+    with pytest.raises(MalformedRequest, match=r"^not an ExportMetricsServiceRequest in protobuf$"):
+        at_once(readable_metrics(field(1, field(2, field(1, field(1, NOT_UTF8))))))

@@ -241,3 +241,34 @@ def test_a_bad_metric_costs_itself(content_type: str) -> None:
     assert 2 == response.partial_success.rejected_data_points
     assert "metrics[1]: " in response.partial_success.error_message
     assert 2 == receiver.core.refused_points.total()
+
+
+def test_a_flaw_is_new_in_each_signal(caplog: pytest.LogCaptureFixture) -> None:
+    """A warning about spans says nothing about metrics."""
+    span = simple_span(1).SerializeToString() + field(5, b"\xff")
+    metric = field(2, field(1, b"good")) + field(2, field(1, b"\xff"))
+    with over_http(others=True) as receiver:
+        for _ in range(2):
+            receiver.post(field(1, field(2, field(2, span))))
+            receiver.post(field(1, field(2, metric)), path="/v1/metrics")
+
+    assert ["1 of 1 spans refused", "1 data point refused"] == [
+        message.split(":")[0] for message in caplog.messages if "invalid_utf8" in message
+    ]
+
+
+@pytest.mark.parametrize("content_type", [PROTOBUF, JSON])
+def test_bad_metrics_alone_are_counted_and_named(content_type: str) -> None:
+    """As bad spans and log records are."""
+    body = field(1, field(2, field(2, field(1, b"\xff") + field(5, field(1, b"") * 2))))
+    if content_type == JSON:
+        metric = b'{"name": 5, "gauge": {"dataPoints": [{}, {}]}}'
+        body = b'{"resourceMetrics": [{"scopeMetrics": [{"metrics": [%s]}]}]}' % metric
+    with over_http(others=True) as receiver:
+        reply = receiver.post(body, content_type, "/v1/metrics")
+
+        assert (400, []) == (reply.status, receiver.core.others_sent_on)
+    assert b"2 data points refused: 2 for " in reply.body
+    assert b"metrics[0]: " in reply.body
+    assert 2 == receiver.core.refused_points.total()
+    assert {"no_valid_span": 1} == receiver.admission.requests.refused

@@ -16,12 +16,15 @@ from typing import Any, Final, NamedTuple
 from spanscore.errors import InputError
 from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
-from spanscore.otlp.strict_json import check_number_of_values, parse
+from spanscore.otlp.findings import MalformedRequest
+from spanscore.otlp.strict_json import MOST_OPENINGS, check_number_of_values, parse
 from spanscore.recordings.files import MAX_REQUEST_SIZE
 
 _TIMEOUT_S: Final = 30.0
 """Of each step: to connect, and to wait for more."""
 _NOT_FOUND: Final = 404
+_BYTES_OF_OBJECT: Final = 16
+"""The fewest of an object in a large answer, where attributes have 18: millions of empty ones fill the memory."""
 
 
 class HttpResponse(NamedTuple):
@@ -35,12 +38,9 @@ class HttpResponse(NamedTuple):
         """Return the JSON object in it, None if it begins as none.
 
         Raises:
-            MalformedRequest: it is broken, or has so many values that reading them could fill the memory.
+            MalformedRequest: it is broken.
         """
-        if self.body.lstrip()[:1] != b"{":
-            return None
-        check_number_of_values(self.body)
-        return parse(self.body)
+        return parse(self.body) if self.body.lstrip()[:1] == b"{" else None
 
     def __str__(self) -> str:
         form = f"of type {printable(self.content_type)}" if self.content_type else "without a Content-Type"
@@ -84,7 +84,7 @@ def http_answer(
         taken: the statuses that are answers; the others are errors, but for those below 300.
 
     Raises:
-        InputError: the server cannot be asked, or its answer is an error, too large or not whole.
+        InputError: the server cannot be asked, or its answer is an error, not whole or too large, also by its values.
     """
     asked = {"Accept": "application/json", **(headers or {})}
     answers: SimpleQueue[HttpResponse | Exception] = SimpleQueue()
@@ -126,6 +126,10 @@ def _asked(url: str, headers: Mapping[str, str], taken: Container[int]) -> HttpR
         raise InputError(message) from error
     if len(body) > MAX_REQUEST_SIZE:
         raise InputError(f"{url}: the answer is larger than {MAX_REQUEST_SIZE >> 20} MiB")
+    try:
+        check_number_of_values(body, max(MOST_OPENINGS, len(body) // _BYTES_OF_OBJECT), "answer")
+    except MalformedRequest as error:
+        raise InputError(f"{url}: {error}") from error
     has_type = "Content-Type" in response.headers  # without one, the standard library takes it for text/plain
     return HttpResponse(response.status, response.headers.get_content_type() if has_type else "", body)
 

@@ -58,7 +58,7 @@ def logs_to_protobuf(document: Any) -> EncodedRecords:
     Raises:
         MalformedRequest: it is no such request, or has fields but none that leads to records.
     """
-    return at_once(_writing_logs(document))
+    return at_once(_writing_records(document, LOGS, LogRecord))
 
 
 def writing_logs(body: bytes) -> Steps[EncodedRecords]:
@@ -70,15 +70,15 @@ def writing_logs(body: bytes) -> Steps[EncodedRecords]:
     if not body:
         return EncodedRecords(b"", (), ())
     check_number_of_values(body, _MOST_OBJECTS)
-    return (yield from _writing_logs((yield from _opening(body))))
+    return (yield from _writing_records((yield from _opening(body)), LOGS, LogRecord))
 
 
-def _writing_logs(request: Any) -> Steps[EncodedRecords]:
-    writing = _Writing(LogRecord)
-    written = yield from writing.request((yield from taking_apart(request, LOGS)))
+def _writing_records(request: Any, key: str, item_type: Any) -> Steps[EncodedRecords]:
+    writing = _Writing(item_type)
+    written = yield from writing.request((yield from taking_apart(request, key)))
     refused = [*writing.findings.refused.values()]
     try:
-        yield from checking_way(request, LOGS)
+        yield from checking_way(request, key)
     except MalformedRequest as error:
         if not written and not refused:
             raise
@@ -90,18 +90,10 @@ def writing_metrics(body: bytes) -> Steps[EncodedRecords]:
     """Return a request with metrics in OTLP/JSON as protobuf, in steps that each write a few values.
 
     Raises:
-        MalformedRequest: it is none, has too many values, or fields but none that leads to metrics, or all are refused.
+        MalformedRequest: it is none, has too many values, or fields but none that leads to metrics.
     """
     check_number_of_values(body, _MOST_OBJECTS)
-    request = yield from _opening(body)
-    writing = _Writing(Metric)
-    written = yield from writing.request((yield from taking_apart(request, METRICS)))
-    refused = tuple(writing.findings.refused.values())
-    if refused and not written:
-        raise MalformedRequest(f"not an ExportMetricsServiceRequest in JSON: {refused[0].example}")
-    if not written:
-        yield from checking_way(request, METRICS)
-    return EncodedRecords(written, refused, ())
+    return (yield from _writing_records((yield from _opening(body)), METRICS, Metric))
 
 
 def accepted_only_from_json(request: Any, spans: Sequence[Span]) -> bytes:
@@ -169,7 +161,11 @@ class _Writing:
             return (yield from self._written_around(part, key, message_type))
         except SpanRefused as refused:
             items = [item for scope in scopes for item in scope.items]
-            self.findings.refuse(refused.reason, f"{part.where}.{refused}", sum(map(self._counted, items)))
+            count = 0
+            for item in items:
+                count += self._counted(item)
+                yield
+            self.findings.refuse(refused.reason, f"{part.where}.{refused}", count)
             yield from losing(items, self._item_type, self.findings)
             return None
 

@@ -22,7 +22,7 @@ from spanscore.otlp.json_writing import EncodedRecords
 from spanscore.otlp.limits import SPANS_PER_REQUEST
 from spanscore.otlp.protobuf_check import checking
 from spanscore.otlp.slices import Steps
-from spanscore.otlp.wire import FIELDS_LOOKED_AT, Place, WireError, contents, fields, length_delimited, readable_field
+from spanscore.otlp.wire import FIELDS_LOOKED_AT, Place, WireError, fields, length_delimited, readable_field
 
 _MOST_FIELDS: Final = 500_000
 """Fields around the values of records that are taken apart, as many as objects in JSON."""
@@ -61,7 +61,7 @@ def readable_metrics(body: bytes) -> Steps[EncodedRecords]:
     """Return a request with metrics as it is, or without its broken metrics, resources and scopes, in steps.
 
     Raises:
-        MalformedRequest: it is no such request, has too many parts, or all of its metrics are broken.
+        MalformedRequest: it is no such request, or has too many parts.
     """
     return (yield from _readable(body, _Salvaging(body, _METRICS, Metric, ())))
 
@@ -76,7 +76,7 @@ def _readable(body: bytes, salvaging: _Salvaging) -> Steps[EncodedRecords]:
             written = yield from salvaging.part((0, len(body)), 0, "")
         except (SpanRefused, WireError):
             raise error from None
-        if salvaging.others == salvaging.records or not (written or salvaging.item_type is LogRecord):
+        if not salvaging.records or salvaging.others == salvaging.records:
             raise
         return EncodedRecords(written, tuple(salvaging.findings.refused.values()), tuple(salvaging.findings.lost))
     return EncodedRecords(body, (), ())
@@ -143,16 +143,17 @@ class _Salvaging:
     def _refuse(self, refused: SpanRefused, place: Place, level: int, where: str) -> Steps[None]:
         """Note the records in a part that cannot be parsed, or the record itself."""
         places = yield from self._records(place, level)
-        number = len(places) if self.item_type is LogRecord else sum(map(self._points, places))
-        self.findings.refuse(refused.reason, f"{where}: {refused}", number)
         self._refused += len(places)
         if self._refused > SPANS_PER_REQUEST:
             raise MalformedRequest(f"more than {SPANS_PER_REQUEST} records of the request are broken")
+        items = 0
         for count, each in enumerate(places):
             if not count % _RECORDS_AT_ONCE:
                 yield
+            items += 1 if self.item_type is LogRecord else (yield from self._points(each))
             if (yield from self._may_be_read(each)):
                 self.findings.lose(*(readable_field(self._body, each, number, FIELDS_LOOKED_AT) for number in IDS))
+        self.findings.refuse(refused.reason, f"{where}: {refused}", items)
         if level < len(self.levels):
             self.records += len(places)
 
@@ -169,15 +170,17 @@ class _Salvaging:
                         places.append((first, end))
         return places
 
-    def _points(self, metric: Place) -> int:
+    def _points(self, metric: Place) -> Steps[int]:
         """Return the number of data points of a broken metric, as far as they can be told apart; at least 1."""
         points = 0
-        with suppress(WireError):
-            for _, kind, first, end in fields(self._body, metric):
-                if kind in _KINDS_OF_METRICS:
-                    for _ in contents(self._body, (first, end), _POINTS):
-                        points += 1
-                        self._is_step()
+        with suppress(WireError, MalformedRequest):  # the request may have parts left that can be parsed
+            for _, kind, start, behind in fields(self._body, metric):
+                if self._is_step():
+                    yield
+                for _, number, _, _ in fields(self._body, (start, behind)) if kind in _KINDS_OF_METRICS else ():
+                    if self._is_step():
+                        yield
+                    points += number == _POINTS
         return max(points, 1)
 
     def _is_step(self) -> bool:

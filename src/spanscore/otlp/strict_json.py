@@ -27,7 +27,8 @@ _PARSER_KEEPS_TO_RECURSION_LIMIT: Final = sys.version_info < (3, 12)
 """From Python 3.12 on the parser follows much deeper than the interpreter's recursion limit."""
 
 _LARGE: Final = 2**20
-_MOST_OPENINGS: Final = 2_000_000
+MOST_OPENINGS: Final = 2_000_000
+"""Objects and lists."""
 _MOST_COMMAS: Final = 4_000_000
 
 _SURROGATE: Final = re.compile(r"\\u[dD]")
@@ -126,14 +127,15 @@ def _decoded(source: str) -> Any:
             gc.enable()
 
 
-def check_number_of_values(body: bytes | str, most: int = _MOST_OPENINGS) -> None:
+def check_number_of_values(body: bytes | str, most: int = MOST_OPENINGS, noun: str = "request") -> None:
     """Refuse a request that might take more memory or time than any honest one of this size.
 
     Characters in texts count, too. The check takes a hundredth of the time of parsing.
 
     Args:
         body: the request; an empty list in it takes 60 bytes of memory.
-        most: the most objects and lists that it may have.
+        most: the most objects and lists that it may have; twice as many values, or four million.
+        noun: the word for it in messages.
 
     Raises:
         MalformedRequest: it has more.
@@ -141,8 +143,9 @@ def check_number_of_values(body: bytes | str, most: int = _MOST_OPENINGS) -> Non
     if len(body) <= most:
         return
     body = body.encode(errors="surrogatepass") if isinstance(body, str) else body
-    if body.count(b"{") + body.count(b"[") > most or body.count(b",") > _MOST_COMMAS:
-        raise MalformedRequest(f"the request has more than {most:,} objects and lists, or {_MOST_COMMAS:,} values")
+    commas = max(_MOST_COMMAS, 2 * most)
+    if body.count(b"{") + body.count(b"[") > most or body.count(b",") > commas:
+        raise MalformedRequest(f"the {noun} has more than {most:,} objects and lists, or {commas:,} values")
 
 
 def is_small(raw: bytes | Raw, at_once: int = AT_ONCE) -> bool:

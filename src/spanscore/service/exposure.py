@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from ipaddress import ip_address
-from socket import gethostname
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -64,45 +63,46 @@ def addresses_of(endpoints: Endpoint | Sequence[Endpoint], key: str) -> list[Add
     return list(dict.fromkeys(found))
 
 
-def own_addresses(config: Config) -> Iterator[list[Address]]:
-    """Yield the addresses of each configured endpoint on which `spanscore serve` listens.
+def own_addresses(config: Config) -> Mapping[str, Sequence[Address]]:
+    """Return the addresses on which `spanscore serve` listens, by the configuration key of their endpoint.
 
     Raises:
         ListenError: an address is not one of this machine.
     """
-    for key, protocol in _protocols(config.of(OtlpReceiver)):
-        yield addresses_of(protocol.endpoint, key)
-    if (prometheus := config.of(PrometheusExporter)) is not None:
-        yield addresses_of(prometheus.endpoint, PAGES)
+    own = {key: addresses_of(protocol.endpoint, key) for key, protocol in _protocols(config.of(OtlpReceiver))}
+    prometheus = config.of(PrometheusExporter)
+    return own if prometheus is None else own | {PAGES: addresses_of(prometheus.endpoint, PAGES)}
 
 
-def check_target(config: Config, listening: Iterable[Sequence[Address]], *, look_up: bool = True) -> None:
-    """Raise ConfigError if spans would be sent on to one of these addresses, on which we listen.
+def check_target(config: Config, listening: Mapping[str, Sequence[Address]], *, look_up: bool = True) -> None:
+    """Raise ConfigError if spans would be sent on to one of these addresses, on which we listen, by configuration key.
 
-    Without `look_up`, a target with another name than `localhost` or ours is taken for another machine: asking may take
-    long.
+    Without `look_up`, a target with another name than `localhost` is taken for another machine: asking may take long.
     """
     otlp = config.of(OtlpExporter)
     target = urlsplit(otlp.url) if otlp is not None else None
     if target is None or target.hostname is None or target.port is None:
         return
-    if not look_up and not (target.hostname in {"localhost", gethostname().lower()} or _is_literal(target.hostname)):
+    if not (look_up or target.hostname == "localhost" or _is_literal(target.hostname)):
         return
     try:
         own = set(resolved(target.hostname, target.port, _ENDPOINT))
     except ListenError:  # another machine, or a name that is not known yet
         return
-    if any(_reaches(to, address) for to in own for addresses in listening for address in addresses):
+    if any(_reaches(to, address, key) for to in own for key, addresses in listening.items() for address in addresses):
         raise ConfigError(_LOOP)
 
 
-def _reaches(to: Address, listening: Address) -> bool:
+def _reaches(to: Address, listening: Address, key: str) -> bool:
     """Return whether a connection to an address of this machine reaches a listening one.
 
-    One without a host listens on all of them; a connection without a host goes to loopback.
+    One without a host listens on all of them, gRPC on those of both families; a connection without a host goes to
+    loopback.
     """
     if to.port != listening.port:
         return False
+    if (":" in to.host) != (":" in listening.host):
+        return key == GRPC and listening.is_every_host
     return to.host == listening.host or listening.is_every_host or (to.is_every_host and listening.is_loopback)
 
 

@@ -188,7 +188,7 @@ class Service:
             await listeners.tell_health(is_ready=False)
             await listeners.start()
             self._listeners = listeners
-            check_target(self._config, listeners.addresses.values())
+            check_target(self._config, listeners.addresses)
         except BaseException:
             await self._give_up()
             raise

@@ -50,7 +50,7 @@ class Door:
         """Wait for the request's turn, and take it; it may be acknowledged. Traces have None for a signal.
 
         Raises:
-            MalformedRequest: it cannot be decoded, or every span in it was refused.
+            MalformedRequest: it cannot be decoded, or all that is in it was refused.
             TooLarge: it can never be kept.
             Unavailable: it is not taken now.
         """

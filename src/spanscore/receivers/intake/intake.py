@@ -38,7 +38,7 @@ _USUAL_SPAN: Final = 256
 
 
 class NoValidSpan(MalformedRequest):
-    """Every span of a request was refused."""
+    """Every span, log record or metric of a request was refused."""
 
 
 class ExportResponse(NamedTuple):
@@ -184,7 +184,7 @@ class Intake:
         """Take a decoded request, in one step; it may be acknowledged when it is stored.
 
         Raises:
-            MalformedRequest: every span in it was refused.
+            NoValidSpan: every span, log record or metric in it was refused.
             NoRoom: it cannot be taken, or sent on, now.
             Unavailable: it cannot be kept now.
             TooLarge: it can never be kept.
@@ -211,7 +211,7 @@ class Intake:
         if not decoded.refused and not decoded.caveats:
             return ExportResponse(is_empty=is_empty)
         message = self._flaws.note(decoded, signal)
-        if decoded.refused and is_empty:
+        if decoded.refused and (is_empty or (signal == "metrics" and not onward)):
             raise NoValidSpan(message)
         return ExportResponse(decoded.refused_spans, message, is_empty, signal)
 

@@ -167,7 +167,7 @@ def _not_reached(error: OSError | HTTPException) -> TryAgain:
         case ssl.SSLCertVerificationError():
             return TryAgain(reason="tls", problem=error.verify_message.removesuffix("."), untrusted=True)
         case ssl.SSLError():
-            return TryAgain(reason="tls", problem=(error.reason or "handshake cut off").replace("_", " ").lower())
+            return TryAgain(reason="tls", problem=(error.reason or "connection cut off").replace("_", " ").lower())
         case OSError():
             return TryAgain(reason="unreachable", problem=error.strerror or "")
         case _:
