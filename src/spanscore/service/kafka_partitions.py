@@ -37,7 +37,7 @@ _LET_OTHERS_RUN: Final = 16
 _NO_ROOM_S: Final = 0.2
 _LOOK_AGAIN_S: Final = 0.1
 _AWAY_S: Final = 5.0
-"""A partition without records for so long has none, though it may end behind them, or its broker is away."""
+"""If no record comes for so long, a broker may be away, and no trace waits for records."""
 
 _REMEDY: Final = (
     "its traces may be spread over partitions, and several consumers then score parts of them. In the Collector's "
@@ -60,11 +60,23 @@ class KafkaPartitions:
     owner does not score again.
 
     Belongs to one event loop.
+
+    Args:
+        live: the engine.
+        intake: makes an intake with its consumer of spans.
+        encoding: the encoding of the records.
+        clock: the engine's clock.
     """
 
     keeps_pauses: Final = False
 
-    def __init__(self, live: LiveEngine, intake: Callable[[Take], Intake], encoding: Encoding) -> None:
+    def __init__(
+        self,
+        live: LiveEngine,
+        intake: Callable[[Take], Intake],
+        encoding: Encoding,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.wrong_keys: Final[Counter[str]] = Counter(dict.fromkeys(_WRONG_KEYS, 0))
         """The number of records whose key is not their trace id, by the problem."""
         self.intake: Final = intake(self._take_spans)
@@ -72,6 +84,9 @@ class KafkaPartitions:
         self._live: Final = live
         self._engine: Final = live.engine
         self._encoding: Final = encoding
+        self._clock: Final = clock
+        self._offered_at = -math.inf
+        """When a record of any partition was offered last."""
         self._partitions: Final[dict[int, _Partition]] = {}
         self._ledger: Final = live.ledger
         self._taken: Final = asyncio.Event()
@@ -81,11 +96,11 @@ class KafkaPartitions:
     async def take(self, records: Sequence[KafkaRecord]) -> TakenRecords:
         """Take records, in their order, as many as there is room for."""
         poison: list[PoisonRecord] = []
-        now = time.monotonic()
         for record in records:
             if (partition := self._partitions.get(record.partition)) is not None:
-                partition.end, partition.offered_at = record.end, now
+                partition.end = record.end
         for number, record in enumerate(records):
+            self._offered_at = self._clock()
             if number % _LET_OTHERS_RUN == 0:
                 await asyncio.sleep(0)
             if self._live.is_behind:
@@ -191,10 +206,12 @@ class KafkaPartitions:
         As the reader does not keep up, that is by the times at which records were written. If it reads more slowly than
         they were written, less is left after each time.
         """
-        left_s, now = 0.0, time.monotonic()
+        left_s = 0.0
+        if self._clock() - self._offered_at >= _AWAY_S:
+            return left_s
         for each in self._partitions.values():
             written_at = each.written.get(trace_id)
-            if written_at is not None and (each.held.position or 0) < each.end and now - each.offered_at < _AWAY_S:
+            if written_at is not None and (each.held.position or 0) < each.end:
                 left_s = max(left_s, written_at + waited_s - each.written_at)
         return left_s and max(left_s, _LOOK_AGAIN_S)
 
@@ -247,8 +264,6 @@ class _Partition:
     """The traces that earlier owners have scored and that were not read again yet."""
     end: int = 0
     """The offset after the last record that it is known to have."""
-    offered_at: float = -math.inf
-    """When records of it came last, in monotonic seconds."""
     written_at: float = -math.inf
     """When the record that was read last was written, in seconds of the clock of its sender."""
     written: dict[bytes, float] = field(default_factory=dict)
