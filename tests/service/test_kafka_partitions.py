@@ -519,3 +519,17 @@ def test_a_trace_waits_while_other_partitions_are_read() -> None:
         assert {1: 0, 3: 0, 5: 0} == member.scored_after(5)
 
     in_loop(scenario)
+
+
+def test_a_trace_waits_no_longer_than_its_partition_has_records() -> None:
+    """The clock of a producer may be ahead: when all records are read, there is nothing to wait for."""
+
+    async def scenario() -> None:
+        member = Lagging(0)
+        await member.take(0, simple_span(1), 3650.0)
+        await member.take(1, child(2), 50.0)
+        assert {} == member.scored_after(2.5)
+        await member.take(2, child(2, 3), 50.1, end=3)
+        assert {1: 0} == member.scored_after(1.1)
+
+    in_loop(scenario)

@@ -35,7 +35,8 @@ FOREIGN_KEY: Final = "foreign_key"
 
 _LET_OTHERS_RUN: Final = 16
 _NO_ROOM_S: Final = 0.2
-_LOOK_AGAIN_S: Final = 0.1
+_LOOK_AGAIN_S: Final = (0.1, 1.0)
+"""The shortest and the longest time until a trace that waits is looked at again."""
 _AWAY_S: Final = 5.0
 """If no record comes for so long, a broker may be away, and no trace waits for records."""
 
@@ -203,8 +204,8 @@ class KafkaPartitions:
     def _unread_s(self, trace_id: bytes, waited_s: float) -> float:
         """Return how long to wait for records of a trace: those not read yet may be of the seconds that it waited.
 
-        As the reader does not keep up, that is by the times at which records were written. If it reads more slowly than
-        they were written, less is left after each time.
+        As the reader does not keep up, that is by the times at which records were written. A second at most: by then
+        the partition may be read.
         """
         left_s = 0.0
         if self._clock() - self._offered_at >= _AWAY_S:
@@ -213,7 +214,8 @@ class KafkaPartitions:
             written_at = each.written.get(trace_id)
             if written_at is not None and (each.held.position or 0) < each.end:
                 left_s = max(left_s, written_at + waited_s - each.written_at)
-        return left_s and max(left_s, _LOOK_AGAIN_S)
+        shortest, longest = _LOOK_AGAIN_S
+        return left_s and min(max(left_s, shortest), longest)
 
     async def _decoded(self, value: bytes) -> DecodedRequest:
         """Decode a record. A topic may have spans and logs; only the content of a record shows its signal."""
