@@ -533,3 +533,17 @@ def test_a_trace_waits_no_longer_than_its_partition_has_records() -> None:
         assert {1: 0} == member.scored_after(1.1)
 
     in_loop(scenario)
+
+
+def test_records_that_are_passed_over_are_read() -> None:
+    """A trace waits for the records behind them, and for nothing if there are none."""
+
+    async def scenario() -> None:
+        member = Lagging(0)
+        await member.take(0, simple_span(1), 50.0)
+        await member.partitions.take([KafkaRecord(0, 50, None, None, is_passed=True)])
+        assert {} == member.scored_after(2.5)
+        await member.partitions.take([KafkaRecord(0, 98, None, None, is_passed=True)])
+        assert {1: 0} == member.scored_after(1.1)
+
+    in_loop(scenario)

@@ -98,7 +98,7 @@ class KafkaPartitions:
         """Take records, in their order, as many as there is room for."""
         poison: list[PoisonRecord] = []
         for record in records:
-            if (partition := self._partitions.get(record.partition)) is not None:
+            if not record.is_passed and (partition := self._partitions.get(record.partition)) is not None:
                 partition.end = record.end
         for number, record in enumerate(records):
             self._offered_at = self._clock()
