@@ -166,7 +166,6 @@ class KafkaPartitions:
         for partition in self._partitions.values():
             if partition.held.release(trace_id):
                 partition.scored.add(trace_id)
-                partition.written.pop(trace_id, None)
 
     async def _take(self, record: KafkaRecord, partition: _Partition) -> str | None:
         """Take a record, and return the problem if it cannot be used at all; else None."""
@@ -194,7 +193,7 @@ class KafkaPartitions:
             return None
         self._check_key(record, trace_ids)
         needed = {trace_id for trace_id in trace_ids if self._ledger.is_needed(trace_id)}
-        partition.read(record, needed)
+        partition.held.read(record.offset, needed, record.written_at)
         if reason is None:
             for trace_id in trace_ids:
                 if trace_id not in needed:
@@ -211,9 +210,8 @@ class KafkaPartitions:
         if self._clock() - self._offered_at >= _AWAY_S:
             return left_s
         for each in self._partitions.values():
-            written_at = each.written.get(trace_id)
-            if written_at is not None and (each.held.position or 0) < each.end:
-                left_s = max(left_s, written_at + waited_s - each.written_at)
+            if (each.held.position or 0) < each.end:
+                left_s = max(left_s, waited_s - each.held.read_since(trace_id))
         shortest, longest = _LOOK_AGAIN_S
         return left_s and min(max(left_s, shortest), longest)
 
@@ -266,14 +264,3 @@ class _Partition:
     """The traces that earlier owners have scored and that were not read again yet."""
     end: int = 0
     """The offset after the last record that it is known to have."""
-    written_at: float = -math.inf
-    """When the record that was read last was written, in seconds of the clock of its sender."""
-    written: dict[bytes, float] = field(default_factory=dict)
-    """When the last record of each held trace was written."""
-
-    def read(self, record: KafkaRecord, needed: Collection[bytes]) -> None:
-        """Note that a record was read, and the traces in it that are needed."""
-        self.held.read(record.offset, needed)
-        if record.written_at is not None:
-            self.written_at = record.written_at
-            self.written.update(dict.fromkeys(needed, record.written_at))
