@@ -121,3 +121,24 @@ def test_records_that_the_topic_removed_before_they_were_read_are_counted(
     assert first == min(record.offset for record in owner.taken if record.partition == 0)
     assert first - 1 == kafka.counts.removed
     assert f"partition 0 has lost {first - 1} records before they were read" in caplog.text
+
+
+def test_records_that_end_transactions_are_passed_over(brokers: Cluster, thread: LoopThread) -> None:
+    """The library returns none of them: a record stands for those at the end, so that nobody waits for them."""
+    owner = Slow()
+    owner.is_open = True
+    settings = KafkaReceiver(brokers=tuple(brokers.brokers), topic="transactions", group_id="transactions")
+    brokers.send(b"1", b"key", 0, "transactions")
+    brokers.wait()
+    brokers.send_commit("transactions")
+    brokers.send_commit("transactions")
+    kafka = thread.call(lambda: Kafka(settings, owner))
+    thread.call(kafka.start)
+    eventually(lambda: len(owner.taken) == 2)
+    brokers.send(b"2", b"key", 0, "transactions")
+    brokers.wait()
+    eventually(lambda: len(owner.taken) == 3)
+    thread.run(kafka.stop(5))
+
+    assert [(0, False), (2, True), (3, False)] == [(each.offset, each.is_passed) for each in owner.taken]
+    assert (2, 0) == (kafka.counts.records, kafka.counts.removed)

@@ -71,7 +71,7 @@ class Member:
         out = {"out": self.out}
         self.live = LiveEngine(Engine(table, pipeline, out, clock), clock)
         self.engine = self.live.engine
-        self.partitions = KafkaPartitions(self.live, lambda take: Intake(take, spans_onward=onward), encoding)
+        self.partitions = KafkaPartitions(self.live, lambda take: Intake(take, spans_onward=onward), encoding, clock)
         self.partitions.assigned(dict.fromkeys(partitions, "") | (texts or {}))
 
     @property
@@ -436,36 +436,114 @@ def test_a_pause_holds_no_offset() -> None:
     in_loop(scenario)
 
 
+class Lagging(Member):
+    """A member that does not keep up with its partitions, on a clock of its own, with a delay of two seconds."""
+
+    def __init__(self, *partitions: int) -> None:
+        self.now = 100.0
+        super().__init__(*partitions, clock=lambda: self.now, decision_delay_s=2)
+        self.live.rest()  # its timer goes by another clock
+
+    async def take(self, offset: int, span: Span, written_at: float, end: int = 99, partition: int = 0) -> None:
+        """Take one record."""
+        taken = record(offset, span, partition=partition)._replace(written_at=written_at, end=end)
+        await self.partitions.take([taken])
+
+    def scored_after(self, seconds: float) -> dict[int, int]:
+        """Return the last revision of each trace that is scored by then."""
+        self.now += seconds
+        self.engine.work(math.inf)
+        return {each.trajectory.trace_id[-1]: each.revision for each in self.out.reports}
+
+
 @pytest.mark.parametrize("is_last", [True, False], ids=["all are read", "later ones are read"])
 def test_a_trace_waits_for_records_that_a_slow_reader_has_not_read(*, is_last: bool) -> None:
     """A trace is open until the records of its decision delay are read, by the times at which they were written."""
 
     async def scenario() -> None:
-        now = [100.0]
-        member = Member(0, clock=lambda: now[0], decision_delay_s=2)
-        member.live.rest()  # its timer goes by another clock
-
-        async def take(offset: int, span: Span, written_at: float, end: int = 99) -> None:
-            await member.partitions.take([record(offset, span)._replace(written_at=written_at, end=end)])
-
-        def scored_after(seconds: float) -> dict[int, int]:
-            now[0] += seconds
-            member.engine.work(math.inf)
-            return {each.trajectory.trace_id[-1]: each.revision for each in member.out.reports}
-
-        await take(0, simple_span(1), 50.0)
-        assert {} == scored_after(2.5)
-        await take(1, simple_span(2), 51.0)
-        assert {} == scored_after(2.5)
-        await take(2, child(1), 51.5)
-        assert {} == scored_after(2.5)
+        member = Lagging(0)
+        await member.take(0, simple_span(1), 50.0)
+        assert {} == member.scored_after(2.5)
+        await member.take(1, simple_span(2), 51.0)
+        assert {} == member.scored_after(2.5)
+        await member.take(2, child(1), 51.5)
+        assert {} == member.scored_after(2.5)
         if is_last:
-            await take(3, child(3), 51.6, end=4)
-            assert {1: 0, 2: 0} == scored_after(2.1)
+            await member.take(3, child(3), 51.6, end=4)
+            assert {1: 0, 2: 0} == member.scored_after(2.1)
         else:
-            await take(3, child(3), 53.1)
-            assert {2: 0} == scored_after(2.1)
-            await take(4, child(4), 53.6)
-            assert {1: 0, 2: 0} == scored_after(2.1)
+            await member.take(3, child(3), 53.1)
+            assert {2: 0} == member.scored_after(2.1)
+            await member.take(4, child(4), 53.6)
+            assert {1: 0, 2: 0} == member.scored_after(2.1)
+
+    in_loop(scenario)
+
+
+def test_a_trace_waits_for_a_record_of_a_slow_batch() -> None:
+    """However long a batch takes, a record in it is not late."""
+
+    async def scenario() -> None:
+        member = Lagging(0)
+        spans = [simple_span(1), *(child(2, number) for number in range(2, 81)), child(1)]
+        batch = [
+            record(offset, span)._replace(written_at=50 + offset / 100, end=len(spans))
+            for offset, span in enumerate(spans)
+        ]
+        taking = asyncio.ensure_future(member.partitions.take(batch))
+        await asyncio.sleep(0)
+        while not taking.done():
+            assert {} == member.scored_after(1.6)
+            await asyncio.sleep(0)
+        assert member.now > 107
+        assert {1: 0} == member.scored_after(2.1)
+
+    in_loop(scenario)
+
+
+def test_a_trace_waits_while_other_partitions_are_read() -> None:
+    """Its partition's turn comes; without records of any partition, a broker may be away."""
+
+    async def scenario() -> None:
+        member = Lagging(0, 1)
+        await member.take(0, simple_span(1), 50.0, partition=1)
+        await member.take(1, simple_span(3), 50.0, partition=1)
+        for offset in range(10):
+            await member.take(offset, child(2), 50.0)
+            assert {} == member.scored_after(1)
+        await member.take(2, child(1), 50.8, partition=1)
+        await member.take(3, child(4), 52.5, partition=1)
+        assert {1: 0, 3: 0} == member.scored_after(2.1)
+        await member.take(4, simple_span(5), 52.6, partition=1)
+        assert {1: 0, 3: 0} == member.scored_after(4.9)
+        assert {1: 0, 3: 0, 5: 0} == member.scored_after(5)
+
+    in_loop(scenario)
+
+
+def test_a_trace_waits_no_longer_than_its_partition_has_records() -> None:
+    """The clock of a producer may be ahead: when all records are read, there is nothing to wait for."""
+
+    async def scenario() -> None:
+        member = Lagging(0)
+        await member.take(0, simple_span(1), 3650.0)
+        await member.take(1, child(2), 50.0)
+        assert {} == member.scored_after(2.5)
+        await member.take(2, child(2, 3), 50.1, end=3)
+        assert {1: 0} == member.scored_after(1.1)
+
+    in_loop(scenario)
+
+
+def test_records_that_are_passed_over_are_read() -> None:
+    """A trace waits for the records behind them, and for nothing if there are none."""
+
+    async def scenario() -> None:
+        member = Lagging(0)
+        await member.take(0, simple_span(1), 50.0)
+        await member.partitions.take([KafkaRecord(0, 50, None, None, is_passed=True)])
+        assert {} == member.scored_after(2.5)
+        await member.partitions.take([KafkaRecord(0, 98, None, None, is_passed=True)])
+        assert {1: 0} == member.scored_after(1.1)
 
     in_loop(scenario)

@@ -35,9 +35,10 @@ FOREIGN_KEY: Final = "foreign_key"
 
 _LET_OTHERS_RUN: Final = 16
 _NO_ROOM_S: Final = 0.2
-_LOOK_AGAIN_S: Final = 0.1
+_LOOK_AGAIN_S: Final = (0.1, 1.0)
+"""The shortest and the longest time until a trace that waits is looked at again."""
 _AWAY_S: Final = 5.0
-"""A partition without records for so long has none, though it may end behind them, or its broker is away."""
+"""If no record comes for so long, a broker may be away, and no trace waits for records."""
 
 _REMEDY: Final = (
     "its traces may be spread over partitions, and several consumers then score parts of them. In the Collector's "
@@ -60,11 +61,23 @@ class KafkaPartitions:
     owner does not score again.
 
     Belongs to one event loop.
+
+    Args:
+        live: the engine.
+        intake: makes an intake with its consumer of spans.
+        encoding: the encoding of the records.
+        clock: the engine's clock.
     """
 
     keeps_pauses: Final = False
 
-    def __init__(self, live: LiveEngine, intake: Callable[[Take], Intake], encoding: Encoding) -> None:
+    def __init__(
+        self,
+        live: LiveEngine,
+        intake: Callable[[Take], Intake],
+        encoding: Encoding,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.wrong_keys: Final[Counter[str]] = Counter(dict.fromkeys(_WRONG_KEYS, 0))
         """The number of records whose key is not their trace id, by the problem."""
         self.intake: Final = intake(self._take_spans)
@@ -72,6 +85,9 @@ class KafkaPartitions:
         self._live: Final = live
         self._engine: Final = live.engine
         self._encoding: Final = encoding
+        self._clock: Final = clock
+        self._offered_at = -math.inf
+        """When a record of any partition was offered last."""
         self._partitions: Final[dict[int, _Partition]] = {}
         self._ledger: Final = live.ledger
         self._taken: Final = asyncio.Event()
@@ -81,11 +97,11 @@ class KafkaPartitions:
     async def take(self, records: Sequence[KafkaRecord]) -> TakenRecords:
         """Take records, in their order, as many as there is room for."""
         poison: list[PoisonRecord] = []
-        now = time.monotonic()
         for record in records:
-            if (partition := self._partitions.get(record.partition)) is not None:
-                partition.end, partition.offered_at = record.end, now
+            if not record.is_passed and (partition := self._partitions.get(record.partition)) is not None:
+                partition.end = record.end
         for number, record in enumerate(records):
+            self._offered_at = self._clock()
             if number % _LET_OTHERS_RUN == 0:
                 await asyncio.sleep(0)
             if self._live.is_behind:
@@ -150,7 +166,6 @@ class KafkaPartitions:
         for partition in self._partitions.values():
             if partition.held.release(trace_id):
                 partition.scored.add(trace_id)
-                partition.written.pop(trace_id, None)
 
     async def _take(self, record: KafkaRecord, partition: _Partition) -> str | None:
         """Take a record, and return the problem if it cannot be used at all; else None."""
@@ -178,7 +193,7 @@ class KafkaPartitions:
             return None
         self._check_key(record, trace_ids)
         needed = {trace_id for trace_id in trace_ids if self._ledger.is_needed(trace_id)}
-        partition.read(record, needed)
+        partition.held.read(record.offset, needed, record.written_at)
         if reason is None:
             for trace_id in trace_ids:
                 if trace_id not in needed:
@@ -188,15 +203,17 @@ class KafkaPartitions:
     def _unread_s(self, trace_id: bytes, waited_s: float) -> float:
         """Return how long to wait for records of a trace: those not read yet may be of the seconds that it waited.
 
-        As the reader does not keep up, that is by the times at which records were written. If it reads more slowly than
-        they were written, less is left after each time.
+        As the reader does not keep up, that is by the times at which records were written. A second at most: by then
+        the partition may be read.
         """
-        left_s, now = 0.0, time.monotonic()
+        left_s = 0.0
+        if self._clock() - self._offered_at >= _AWAY_S:
+            return left_s
         for each in self._partitions.values():
-            written_at = each.written.get(trace_id)
-            if written_at is not None and (each.held.position or 0) < each.end and now - each.offered_at < _AWAY_S:
-                left_s = max(left_s, written_at + waited_s - each.written_at)
-        return left_s and max(left_s, _LOOK_AGAIN_S)
+            if (each.held.position or 0) < each.end:
+                left_s = max(left_s, waited_s - each.held.read_since(trace_id))
+        shortest, longest = _LOOK_AGAIN_S
+        return left_s and min(max(left_s, shortest), longest)
 
     async def _decoded(self, value: bytes) -> DecodedRequest:
         """Decode a record. A topic may have spans and logs; only the content of a record shows its signal."""
@@ -247,16 +264,3 @@ class _Partition:
     """The traces that earlier owners have scored and that were not read again yet."""
     end: int = 0
     """The offset after the last record that it is known to have."""
-    offered_at: float = -math.inf
-    """When records of it came last, in monotonic seconds."""
-    written_at: float = -math.inf
-    """When the record that was read last was written, in seconds of the clock of its sender."""
-    written: dict[bytes, float] = field(default_factory=dict)
-    """When the last record of each held trace was written."""
-
-    def read(self, record: KafkaRecord, needed: Collection[bytes]) -> None:
-        """Note that a record was read, and the traces in it that are needed."""
-        self.held.read(record.offset, needed)
-        if record.written_at is not None:
-            self.written_at = record.written_at
-            self.written.update(dict.fromkeys(needed, record.written_at))

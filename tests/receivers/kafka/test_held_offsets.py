@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,6 +56,20 @@ def test_a_topic_that_was_made_anew() -> None:
     held.read(0, [B])
 
     assert (0, 1, (B,)) == (held.committable, held.position, held.trace_ids)
+
+
+def test_the_time_since_the_last_record_of_a_trace() -> None:
+    """It is by the times at which records were written, and known only while the trace is held."""
+    held = HeldOffsets()
+    for offset, (trace_id, written_at) in enumerate([(A, 50.0), (B, 51.0), (A, 52.0), (C, 53.5), (C, None)]):
+        held.read(offset, [trace_id], written_at)
+
+    assert [1.5, 2.5, math.inf] == [*map(held.read_since, (A, B, C))]
+    assert 0 == held.committable
+    held.release(A)
+    assert math.inf == held.read_since(A)
+    held.read(0, [C], 60.0)
+    assert [math.inf, 0] == [*map(held.read_since, (B, C))]
 
 
 @given(

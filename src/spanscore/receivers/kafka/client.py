@@ -79,7 +79,8 @@ class GroupMember:
     def read(self, most: int, timeout_s: float) -> list[KafkaRecord]:
         """Return records, as many as there are within that time.
 
-        Batches that cannot be read are passed over; a record stands for one behind which there is none.
+        Batches that cannot be read are passed over; a record stands for one behind which there is none. So does one for
+        the records before the end that the library does not return, as those that end transactions.
         """
         records: list[KafkaRecord] = []
         moved: set[int | None] = set()
@@ -107,6 +108,8 @@ class GroupMember:
                 moved.add(partition)
                 self._read_from(partition, onward)
             last = None if partition is None else self._note_passed(partition, wrong)
+            if wrong is not None and wrong.name() == _END:
+                last = self._before_end(message, records, last)
             if partition is not None and last is not None and wrong is not None:  # else the record behind is enough
                 records.append(KafkaRecord(partition, last, None, None, is_passed=True))
         self._note_removed(records)
@@ -216,6 +219,16 @@ class GroupMember:
         partition, end = message.partition(), message.offset()
         return None if partition is None or end is None else self._batches.ended(partition, end)
 
+    def _before_end(
+        self, message: Message[bytes, bytes], records: Sequence[KafkaRecord], passed: int | None
+    ) -> int | None:
+        """Return the last offset before the end of a partition if its record was not read; else None."""
+        partition, end = message.partition(), message.offset()
+        if partition is None or end is None or partition in self._batches:
+            return None
+        read = (record.offset + 1 for record in reversed(records) if record.partition == partition)
+        return end - 1 if passed is not None or next(read, self._next.get(partition, end)) < end else None
+
     def _read_from(self, partition: int, offset: int) -> None:
         with suppress(self._library.KafkaException):  # the partition was revoked
             self._consumer.seek(self._place(partition, offset))
@@ -245,8 +258,8 @@ class GroupMember:
         for record in records:
             due = self._next.get(record.partition, record.offset)
             self._next[record.partition] = record.offset + 1
-            if record.offset > due:
-                gaps.setdefault(record.partition, (due, record.offset))
+            if (reached := record.offset + record.is_passed) > due:
+                gaps.setdefault(record.partition, (due, reached))
         for partition, (due, offset) in gaps.items():
             with suppress(self._library.KafkaException):
                 first, _ = self._consumer.get_watermark_offsets(self._place(partition), timeout=_LOOK_S)

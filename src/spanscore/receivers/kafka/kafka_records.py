@@ -17,7 +17,8 @@ class KafkaRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     is_passed: bool = False
-    """Whether the record is the last of several that cannot be read; it has neither key nor value, then."""
+    """Whether the record is the last of several that cannot be read, or that the library does not return, as those that
+    end transactions; it has neither key nor value, then."""
     written_at: float | None = None
     """In seconds, by the clock of the sender or of the broker; None if unknown."""
     end: int = 0

@@ -5,6 +5,7 @@ A commit is an offset, and a text that names to the next owner the traces after 
 
 from __future__ import annotations
 
+import math
 from base64 import b64decode, b64encode
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -28,37 +29,48 @@ class HeldOffsets:
     def __init__(self) -> None:
         self.position: int | None = None
         """The offset after the last record read; None before the first."""
-        # In the order of their offsets, because records are read in that order. Ordered, because deleting the oldest
+        self._written_at = -math.inf
+        """When the last record read was written, in seconds of the clock of its sender."""
+        # Each trace with the offset of its first record, and the time at which its last one was written.
+        # In the order of these offsets, because records are read in that order. Ordered, because deleting the oldest
         # entry of a plain dict again and again is slow.
-        self._first: OrderedDict[bytes, int] = OrderedDict()
+        self._traces: OrderedDict[bytes, tuple[int, float | None]] = OrderedDict()
 
     def __contains__(self, trace_id: bytes) -> bool:
-        return trace_id in self._first
+        return trace_id in self._traces
 
     @property
     def committable(self) -> int | None:
         """The offset to commit; None while nothing was read."""
-        return next(iter(self._first.values()), self.position)
+        return next(iter(self._traces.values()), (self.position,))[0]
 
     @property
     def trace_ids(self) -> tuple[bytes, ...]:
         """The traces that are held, from old to new."""
-        return tuple(self._first)
+        return tuple(self._traces)
 
-    def read(self, offset: int, needed: Iterable[bytes]) -> None:
-        """Note that a record was read, and hold its traces that are still needed.
+    def read(self, offset: int, needed: Iterable[bytes], written_at: float | None = None) -> None:
+        """Note that a record was read, which was written at that time, and hold its traces that are still needed.
 
         An offset below the position means that the topic was created again: the held traces no longer exist.
         """
         if self.position is not None and offset < self.position:
-            self._first.clear()
+            self._traces.clear()
         self.position = offset + 1
+        if written_at is not None:
+            self._written_at = written_at
         for trace_id in needed:
-            self._first.setdefault(trace_id, offset)
+            first, _ = self._traces.get(trace_id, (offset, None))
+            self._traces[trace_id] = first, written_at
+
+    def read_since(self, trace_id: bytes) -> float:
+        """Return how many seconds after the last record of a trace the last record was written; infinite if unknown."""
+        _, written_at = self._traces.get(trace_id, (0, None))
+        return math.inf if written_at is None else self._written_at - written_at
 
     def release(self, trace_id: bytes) -> bool:
         """Release a trace, and return whether it was held."""
-        return self._first.pop(trace_id, None) is not None
+        return self._traces.pop(trace_id, None) is not None
 
 
 class ScoredTraces:

@@ -43,6 +43,9 @@ class UnreadableBatches:
     def __init__(self) -> None:
         self._sought: Final[dict[int, _EndSought]] = {}
 
+    def __contains__(self, partition: int) -> bool:
+        return partition in self._sought
+
     def forget(self, partition: int) -> None:
         """Forget a partition that was assigned anew."""
         self._sought.pop(partition, None)
