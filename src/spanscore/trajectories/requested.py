@@ -55,7 +55,8 @@ class Requested:
                 key = run, self._tree.agent_of(index)
                 innermost, known = firsts.get(key, (NONE, set()))
                 if innermost == NONE or self._tree.parents[index] == innermost:
-                    firsts[key] = index, known | reading.answers.keys()
+                    known.update(reading.answers)
+                    firsts[key] = index, known
                 elif not reading.answers.keys() <= known:
                     runs.add(run)
         return runs
