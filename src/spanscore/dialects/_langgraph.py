@@ -10,8 +10,8 @@ from spanscore.model import Span
 
 AFTER_MODEL: Final = ".after_model"
 """The end of the names of nodes that LangChain's agents run behind a model: a run that begins with one continues."""
-_COMMANDS: Final = (frozenset({"goto", "resume", "update"}), frozenset({"goto", "resume", "lg_name"}))
-"""The fields of LangGraph's `Command` in Python and JavaScript."""
+_COMMAND: Final = frozenset({"goto", "resume", "update"})
+"""The fields of LangGraph's `Command` in Python; in JavaScript it has its name in it."""
 
 
 def graph(span_name: str, node: str | None, agent: str | None, *, is_marked: bool) -> Reading:
@@ -36,15 +36,15 @@ def continues(span: Span, key: str) -> bool:
         span: of a graph or a step in it.
         key: the attribute with what it was given: for a graph that continues a `Command` with `resume`.
     """
-    given = span.attributes.get(key)
     if span.name.endswith(AFTER_MODEL):
         return True
-    if span.parent_span_id or not isinstance(given, str) or '"resume"' not in given:
-        return False
-    command = content.decoded(given)
+    given = span.attributes.get(key)
+    command = content.decoded(given) if isinstance(given, str) and '"resume"' in given else None
     if isinstance(command, dict) and len(command) == 1:
         command = command.get("input")
-    return isinstance(command, dict) and any(map(command.keys().__ge__, _COMMANDS)) and command["resume"] is not None
+    if not isinstance(command, dict) or command.get("resume") is None:
+        return False
+    return command.get("lg_name") == "Command" or (not span.parent_span_id and command.keys() >= _COMMAND)
 
 
 def metadata(span: Span, key: str) -> str | None:

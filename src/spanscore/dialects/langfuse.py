@@ -12,7 +12,7 @@ from spanscore.dialects import _control_flow as control_flow
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.dialects._langgraph import AFTER_MODEL, graph
+from spanscore.dialects._langgraph import continues, graph
 from spanscore.dialects._tool_message import ToolMessage, tool_message
 from spanscore.model import JSON, NOT_RECORDED, AttributeValue, LaterList, Recorded, Span
 
@@ -59,7 +59,7 @@ class Langfuse(FrameworkDialect):
             is_agent=run.is_agent,
             agent=run.agent,
             waits=(CallRequest(name=""),) if _is_interrupted(span) else (),
-            resumes=span.name.endswith(AFTER_MODEL) or _is_command(span),
+            resumes=continues(span, _INPUT),
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
@@ -129,13 +129,6 @@ def _is_interrupted(span: Span) -> bool:
     if span.attributes.get(_LEVEL) == "ERROR":
         return told.startswith(_INTERRUPTS)
     return told.startswith(control_flow.INTERRUPTS)
-
-
-def _is_command(span: Span) -> bool:
-    """Return whether a graph of JavaScript is given a person's answer."""
-    given = span.attributes.get(_INPUT)
-    command = content.decoded(given) if isinstance(given, str) and '"resume"' in given else None
-    return content.field(command, "lg_name") == "Command" and content.field(command, "resume") is not None
 
 
 def _history(sent: AttributeValue) -> Sequence[SentMessage]:
