@@ -128,18 +128,22 @@ def test_a_mistyped_parameter_in_a_row_is_no_note(tmp_path: Path) -> None:
         ("find", "/id", "no such call was made before"),
         ("pay", "/id", "no such call was made before"),
         ("search", "/number", "no result before has /number"),
-        ("search", "/id", "got 1"),
+        ("search", "/id", "a value of an earlier result of search at /id (7), got 1"),
     ],
 )
 def test_why_no_earlier_value_would_do(source: str, path: str, why: str) -> None:
-    """No such call before, or nothing at the path: that is told, without what results hold."""
-    made = [{"name": "search", "result": {"id": 7}}, {"name": "book", "arguments": {"id": 1}}, {"name": "pay"}]
+    """No such call before, or nothing at the path: that is told; else what the path leads to, and nothing beside it."""
+    made = [
+        {"name": "search", "result": {"id": 7, "by": "ann"}},
+        {"name": "book", "arguments": {"id": 1}},
+        {"name": "pay"},
+    ]
     step = {"call": "book", "args": {"id": {"$from": source, "path": path}}}
     outcome = package.evaluator("expected_trajectory", {"steps": [step]}).evaluate(package.Trajectory.from_calls(made))
 
     assert isinstance(outcome, package.Score)
     assert why in outcome.explanation
-    assert "7" not in outcome.explanation
+    assert "ann" not in outcome.explanation
 
 
 def test_updated_in_place(tmp_path: Path) -> None:
