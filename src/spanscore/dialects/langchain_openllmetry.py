@@ -13,7 +13,7 @@ from spanscore.dialects import gen_ai, openllmetry
 from spanscore.dialects._framework import FrameworkDialect
 from spanscore.dialects._langgraph import continues
 from spanscore.dialects._tool_message import output_message
-from spanscore.model import JSON, NOT_RECORDED, Later, LaterList, Recorded, Span
+from spanscore.model import JSON, NOT_RECORDED, Recorded, Span
 
 _JAVASCRIPT: Final = "@traceloop/instrumentation-langchain"
 _PYTHON: Final = "opentelemetry.instrumentation.langchain"
@@ -64,12 +64,8 @@ class LangchainOpenllmetry(FrameworkDialect):
         answer = _answer(span)
         if not answer:
             return None
-        sent = span.attributes.get(openllmetry.ENTITY_INPUT)
-        return ModelReading(
-            requests=messages.requests(answer),
-            answers=Later(lambda: messages.answers(content.decoded(sent))),
-            history=LaterList(lambda: sent_messages.history_in(content.text(sent))),
-        )
+        sent = sent_messages.reading(sent=span.attributes.get(openllmetry.ENTITY_INPUT))
+        return replace(sent, requests=messages.requests(answer))
 
 
 def _graph(span: Span) -> Reading | None:
