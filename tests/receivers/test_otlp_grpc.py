@@ -220,15 +220,15 @@ def test_metrics_and_logs_are_sent_on(method: str, signal: str) -> None:
 
 def test_a_bad_metric_costs_itself() -> None:
     """The others are sent on; the sender is told how many data points are not."""
-    good, bad = field(2, field(1, b"good")), field(2, field(1, b"\xff") + field(5, field(1, b"") * 2))
+    good, bad = field(2, field(1, b"good")), field(2, field(5, field(1, b"") * 2) + b"\x0a\x05")
     with over_grpc(others=True) as receiver:
         answer = ExportMetricsServiceResponse.FromString(export(receiver, field(1, field(2, good + bad)), METRICS))
 
         assert [("metrics", field(1, field(2, good)))] == receiver.core.others_sent_on
     assert 2 == answer.partial_success.rejected_data_points
-    why = "invalid_utf8 (resource_metrics[0].scope_metrics[0].metrics[1]: a string is not valid UTF-8)"
+    why = "malformed (resource_metrics[0].scope_metrics[0].metrics[1]: not valid protobuf)"
     assert f"2 data points refused: 2 for {why}" == answer.partial_success.error_message
-    assert ({}, {"invalid_utf8": 2}) == (receiver.core.refused, receiver.core.refused_points)
+    assert ({}, {"malformed": 2}) == (receiver.core.refused, receiver.core.refused_points)
 
 
 def test_accepted_spans_are_sent_on() -> None:
