@@ -87,7 +87,7 @@ GRAPH = metadata(observed(1, "refunds", "span", input={"lg_name": "Command", "re
 
 
 def sent(*results: str) -> dict[str, Any]:
-    """What a model was sent by LangChain.js: the role of a result is the name of its tool."""
+    """Messages of LangChain.js to a model: the role of a result is the name of its tool."""
     messages: list[dict[str, Any]] = [{"content": "Refund A-1", "role": "user"}]
     for number, (name, result) in enumerate(zip(("look_up", "refund"), results, strict=False)):
         function = {"name": name, "arguments": "{}"}
@@ -109,7 +109,7 @@ def test_a_graph_of_javascript_that_continues() -> None:
 
 
 def test_a_graph_of_javascript_that_continues_with_a_refusal() -> None:
-    """It has no span."""
+    """A refused call has no span."""
     refused = "User rejected the tool call for `refund` with id c1"
     (run,) = read(GRAPH, observed(3, "ChatOpenAI", "generation", 1, input=sent("40", refused)))
 

@@ -339,7 +339,7 @@ def test_a_pause_within_a_pause_is_the_same_one() -> None:
 
 
 @pytest.mark.parametrize(("is_running", "resumes"), [("true", True), ("false", False)])
-def test_a_workflow_of_llama_index_that_continues_is_given_that_it_runs(is_running: str, resumes: bool) -> None:  # noqa: FBT001
+def test_a_workflow_of_llama_index_that_continues_is_given_that_it_runs(is_running: str, *, resumes: bool) -> None:
     """With a saved context; a new turn with the context of the last one does not run yet."""
     given = f'{{"init_state": {{"is_running": {is_running}, "config": {{}}}}, "start_event": null}}'
     held = {"openinference.span.kind": "CHAIN", "input.value": given}

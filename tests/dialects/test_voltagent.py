@@ -140,7 +140,6 @@ def test_a_run_whose_model_asked_for_tools_that_no_span_shows_is_not_read() -> N
     ]
 
 
-APPROVED, REFUSED = True, False
 LOOKUP = {"type": "tool-call", "toolCallId": "c1", "toolName": "lookup_order", "input": {"order_id": "A-1"}}
 REFUND = {"type": "tool-call", "toolCallId": "c2", "toolName": "issue_refund", "input": {"order_id": "A-1"}}
 FOUND = {
@@ -151,8 +150,8 @@ FOUND = {
 }
 
 
-def sent(decision: bool) -> list[dict[str, Any]]:  # noqa: FBT001 - approved or refused
-    """What the model is sent after a person has decided: the decision, and not yet its outcome."""
+def sent(*, approved: bool) -> list[dict[str, Any]]:
+    """Messages to the model after a person has decided: the decision, and not yet its outcome."""
     return [
         {"role": "user", "content": [{"type": "text", "text": "Refund A-1"}]},
         {"role": "assistant", "content": [LOOKUP]},
@@ -161,7 +160,7 @@ def sent(decision: bool) -> list[dict[str, Any]]:  # noqa: FBT001 - approved or 
             "role": "assistant",
             "content": [REFUND, {"type": "tool-approval-request", "approvalId": "a1", "toolCallId": "c2"}],
         },
-        {"role": "tool", "content": [{"type": "tool-approval-response", "approvalId": "a1", "approved": decision}]},
+        {"role": "tool", "content": [{"type": "tool-approval-response", "approvalId": "a1", "approved": approved}]},
     ]
 
 
@@ -175,7 +174,7 @@ def test_a_run_that_continues_has_the_calls_before_its_pause() -> None:
     """The call that was approved is executed within the span of the model that was sent the approval."""
     refund = tool(3, "issue_refund", "refunds", attributes={"tool.call.id": "c2"})
 
-    (run,) = read(work(1, "refunds", "refunds"), looped(sent(APPROVED)), refund)
+    (run,) = read(work(1, "refunds", "refunds"), looped(sent(approved=True)), refund)
 
     assert [("lookup_order", True), ("issue_refund", False)] == [(made.name, made.restored) for made in run.calls]
     assert (40, (), (), True) == (run.calls[0].result, run.withheld, run.uncertain, run.completeness.resumed)
@@ -183,7 +182,7 @@ def test_a_run_that_continues_has_the_calls_before_its_pause() -> None:
 
 def test_a_call_that_failed_before_the_pause_has_failed() -> None:
     """The Vercel AI SDK, on which VoltAgent runs, says so by the type of the result."""
-    messages = sent(APPROVED)
+    messages = sent(approved=True)
     messages[2] = {"role": "tool", "content": [{**FOUND, "output": {"type": "error-text", "value": "no such order"}}]}
 
     (run,) = read(work(1, "refunds", "refunds"), looped(messages), tool(3, "issue_refund", "refunds"))
@@ -195,7 +194,7 @@ def test_a_call_that_failed_before_the_pause_has_failed() -> None:
 
 def test_a_call_that_a_person_refused_is_none() -> None:
     """Only the messages show it."""
-    (run,) = read(work(1, "refunds", "refunds"), looped(sent(REFUSED)))
+    (run,) = read(work(1, "refunds", "refunds"), looped(sent(approved=False)))
 
     assert ["lookup_order"] == [made.name for made in run.calls]
     assert [("issue_refund", "refused")] == [(each.name, each.state) for each in run.withheld]
@@ -205,7 +204,7 @@ def test_earlier_calls_that_the_last_messages_leave_out_are_unseen() -> None:
     """The span has the last ten messages: they may begin behind the user's."""
     refund = tool(3, "issue_refund", "refunds", attributes={"tool.call.id": "c2"})
 
-    (run,) = read(work(1, "refunds", "refunds"), looped(sent(APPROVED)[3:]), refund)
+    (run,) = read(work(1, "refunds", "refunds"), looped(sent(approved=True)[3:]), refund)
 
     assert (["issue_refund"], True) == ([made.name for made in run.calls], run.completeness.begin_unseen)
 
@@ -214,11 +213,11 @@ def test_earlier_calls_that_the_last_messages_leave_out_are_unseen() -> None:
     ("attributes", "expected"), [({}, True), ({"subagent.name": "refunds"}, False), ({"ended": "stop"}, False)]
 )
 def test_a_run_that_ends_asking_for_tools_may_pause(attributes: dict[str, str], *, expected: bool) -> None:
-    """It may have reached its limit, too. Nobody continues a sub-agent."""
+    """Such a run may have reached its limit, too. Nobody continues a sub-agent."""
     ended = {"ai.response.finish_reason": attributes.get("ended", "tool-calls"), **attributes}
     spans = (
         work(1, "refunds", "refunds", attributes=ended),
-        looped(sent(APPROVED)[:1], "tool-calls"),
+        looped(sent(approved=True)[:1], "tool-calls"),
         tool(3, "look_up"),
     )
 

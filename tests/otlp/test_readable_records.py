@@ -175,7 +175,7 @@ def test_a_broken_metric_is_counted_in_steps(content: bytes) -> None:
 
 
 def test_a_broken_metric_of_too_many_fields_costs_itself() -> None:
-    """It counts once where the fields of its data points are more than a request may have."""
+    """Such a metric counts once where the fields of its data points are more than a request may have."""
     good = field(2, gauge("good").SerializeToString())
     body = field(1, field(2, good + field(2, field(1, NOT_UTF8) + b"\x78\0" * 500_000)))
 

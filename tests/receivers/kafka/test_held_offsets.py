@@ -59,7 +59,7 @@ def test_a_topic_that_was_made_anew() -> None:
 
 
 def test_the_time_since_the_last_record_of_a_trace() -> None:
-    """It is by the times at which records were written, and known only while the trace is held."""
+    """The times at which records were written count, and are known only while the trace is held."""
     held = HeldOffsets()
     for offset, (trace_id, written_at) in enumerate([(A, 50.0), (B, 51.0), (A, 52.0), (C, 53.5), (C, None)]):
         held.read(offset, [trace_id], written_at)
