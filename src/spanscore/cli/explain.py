@@ -221,7 +221,7 @@ def _missing(report: Report) -> str:
         *([f"the run {printable(pause(seen.paused))}"] if seen.paused else []),
         *(["the run continues after a pause"] if seen.resumed else []),
         *(["its earlier calls are in another trace"] if seen.begin_unseen else []),
-        *(["content would show whether it pauses"] if seen.may_pause else []),
+        *(["what is recorded does not show whether it pauses"] if seen.may_pause else []),
         *([f"earlier calls of {printable(named(seen.uncertain))} are uncertain"] if seen.uncertain else []),
         *(["cut off by a limit"] if seen.truncated else []),
         *([] if seen.arguments_recorded else ["arguments are not all recorded"]),

@@ -19,6 +19,7 @@ UNSHOWABLE: Final = "a value that cannot be shown"
 
 _DEEPEST: Final = 32
 _SHOWN: Final = 80
+_DESCRIBED: Final = 200
 _ALIKE: Final = 40
 _BEFORE: Final = 15
 _COMPARED: Final = 4 * _SHOWN
@@ -157,9 +158,9 @@ def shown(value: Any) -> str:
     return cut(json_text(value))
 
 
-def cut(text: str) -> str:
+def cut(text: str, most: int = _SHOWN) -> str:
     """Return a text, cut if it is long."""
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _differences(expected: Any, actual: Any, path: tuple[str | int, ...], levels: int) -> Iterator[Difference]:
@@ -185,7 +186,7 @@ def _shown_apart(expected: Any, actual: Any) -> tuple[str, str]:
     texts = _written_apart(json_text(expected), json_text(actual))
     alike = _parting(*texts)
     if max(map(len, texts)) <= _SHOWN or alike < _ALIKE:
-        return cut(texts[0]), cut(texts[1])
+        return cut(texts[0], _DESCRIBED if isinstance(expected, Described) else _SHOWN), cut(texts[1])
     start = alike - _BEFORE
     parts = [text[start : start + _SHOWN] + ("…" if len(text) > start + _SHOWN else "") for text in texts]
     return f"…{parts[0]}", f"…{parts[1]}"

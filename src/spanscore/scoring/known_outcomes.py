@@ -20,9 +20,9 @@ MISSING: Final = (
 
 RESUMED: Final = "the run continues after a pause, and its earlier calls are in another trace"
 """Why a failure that earlier calls could mend is skipped."""
-MAY_PAUSE: Final = "whether the run pauses cannot be told, as content is not recorded"
+MAY_PAUSE: Final = "whether the run pauses cannot be told from what is recorded"
 """Why an evaluation is skipped that later calls of the run could change."""
-MAY_CONTINUE: Final = "whether the run continues after a refused call cannot be told, as content is not recorded"
+MAY_CONTINUE: Final = "whether the run continues after a refused call cannot be told from what is recorded"
 """Why a failure of a run without a call is skipped that earlier calls could mend."""
 CONTINUED: Final = "the conversation continues one that was finished, and its earlier turns are no longer known"
 """Why a failure that earlier turns could mend is skipped."""

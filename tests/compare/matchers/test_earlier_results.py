@@ -136,6 +136,16 @@ def test_the_latest_values_are_told_at_no_cost() -> None:
     assert f'{wanted} (2, …), got "all"' == compiled.differences("all", others.before(102))[0].words
 
 
+def test_why_no_value_could_match_is_told_whole() -> None:
+    """Though it is longer than a value that is shown."""
+    (found,) = matcher({"$from": "lookup_order", "path": "/amount"}).differences(
+        40, Results([("lookup_order", {})]).before(1)
+    )
+
+    wanted = "expected a value of an earlier result of lookup_order at /amount (no result before has /amount), got 40"
+    assert wanted == found.words
+
+
 def test_results_without_end() -> None:
     """Looking ends at a limit: each result counts, and each value in it; the last step that is allowed is taken."""
     steps = 1 + 3 * (1 + 1 + 1_000)
