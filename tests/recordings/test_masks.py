@@ -65,7 +65,7 @@ def contents(draw: st.DrawFn) -> Any:
             case "list":
                 value = [draw(json_values), value]
             case "object":
-                value = {draw(texts): value, "then": draw(json_values)}
+                value = {"then": draw(json_values), draw(texts): value}
             case "text":
                 value = {"payload": json.dumps(value, ensure_ascii=draw(st.booleans()))}
             case _:
