@@ -22,6 +22,7 @@ from spanscore.model import Skipped
 from spanscore.scoring.evaluator_entry import EvaluatorEntry
 
 
+@pytest.mark.waits
 def test_it_says_where_its_runs_can_be_seen(tmp_path: Path) -> None:
     """The page has all runs and the conversation, with their arguments; Ctrl-C ends it."""
     output, errors = tmp_path / "output", tmp_path / "errors"
