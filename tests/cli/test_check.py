@@ -67,7 +67,7 @@ def test_what_serve_refuses_is_told(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_a_target_that_is_our_own_receiver_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With the words of `spanscore serve`. Another machine, whose name is not looked up, can be the target."""
-    path, loop = tmp_path / "loop.yaml", "exporters.otlp.endpoint: spanscore itself listens there"
+    path, loop = tmp_path / "loop.yaml", "exporters.otlp.endpoint: spanscore itself listens on "
     for protocol, endpoint, target, is_ours in (
         ("http", "localhost", "localhost:4318", True),
         ("http", "localhost", "collector.invalid:4318", False),

@@ -35,7 +35,10 @@ def define(parser: argparse.ArgumentParser) -> None:
     """Add the description and the options of the command that the parser is called after."""
     match parser.prog.rpartition(" ")[2]:
         case "check":
-            parser.description = "Check a configuration file."
+            parser.description = (
+                "Check a configuration file. The exit status is 2 if it is not valid. "
+                "A warning tells why `spanscore serve` would not start with it."
+            )
             parser.add_argument("config", type=Path, metavar="CONFIG")
             parser.set_defaults(run=_check)
         case "list":

@@ -19,7 +19,6 @@ GRPC: Final = "receivers.otlp.protocols.grpc.endpoint"
 HTTP: Final = "receivers.otlp.protocols.http.endpoint"
 PAGES: Final = "exporters.prometheus.endpoint"
 _ENDPOINT: Final = "exporters.otlp.endpoint"
-_LOOP: Final = f"{_ENDPOINT}: spanscore itself listens there; name the receiver that spans and scores are to go on to"
 _OR_INSECURE: Final = "or start with --insecure, where the network itself keeps others out"
 
 
@@ -89,8 +88,13 @@ def check_target(config: Config, listening: Mapping[str, Sequence[Address]], *, 
         own = set(resolved(target.hostname, target.port, _ENDPOINT))
     except ListenError:  # another machine, or a name that is not known yet
         return
-    if any(_reaches(to, address, key) for to in own for key, addresses in listening.items() for address in addresses):
-        raise ConfigError(_LOOP)
+    for key, addresses in listening.items():
+        for address in addresses:
+            if any(_reaches(to, address, key) for to in own):
+                raise ConfigError(
+                    f"{_ENDPOINT}: spanscore itself listens on {address} ({key}); name the receiver that spans and "
+                    f"scores are to go on to"
+                )
 
 
 def _reaches(to: Address, listening: Address, key: str) -> bool:

@@ -265,7 +265,7 @@ class Service:
         finish = partial(send_last_scores, self.engine, self._durability, close_s)
         if not await asyncio.to_thread(in_time, 2 * close_s + _AFTER_CLOSE_S, finish):
             left = told_of_unsent(self.engine, {"on disk": self._durability, "in Kafka": self._kafka})
-            _log.warning("open traces could not be scored and sent within %g s: %s", close_s, left)
+            _log.warning("not everything could be scored and sent within %g s: %s", close_s, left)
             self._live.ledger.keep_unsent()
         if self._kafka is not None:
             await self._kafka.stop(_AFTER_CLOSE_S + close_s)
