@@ -70,7 +70,8 @@ SPANS_DROPPED: Final = counter("spanscore.spans.dropped", "{span}", "Spans accep
 METRICS_REFUSED: Final = counter(
     "spanscore.metrics.refused",
     "{data_point}",
-    "Data points of received metrics that were refused, by what was wrong with their metric; the others are sent on.",
+    "Data points of received metrics that were refused, by what was wrong with their metric, at least one for each "
+    "metric. The others are sent on.",
     (REASON,),
 )
 LOGS_UNREAD: Final = counter(
