@@ -4,10 +4,10 @@ python tests/campaigns/crash.py --kills 300
 python tests/campaigns/crash.py --kills 300 --durability both
 
 Clients send traces in several requests, some of them twice, and send again what was not acknowledged. Each kill is a
-SIGKILL at a random moment, also while the receiver starts. Some leave half of a record behind. At the end every
-trace must have been scored once, with all of its tool calls: none lost, none twice. After each start that is not killed
-at once, the receiver's own counts must add up. With `--durability both` each start has the other one, and goes on with
-what was stored before.
+SIGKILL at a random moment, also while the receiver starts, or replays what it has stored. Some leave half of a record
+behind. At the end every trace must have been scored once, with all of its tool calls: none lost, none twice. After each
+start that is not killed at once, the receiver's own counts must add up. With `--durability both` each start has the
+other one, and goes on with what was stored before.
 
 One trace in five pauses for an approval and continues after its pause was scored, and two in three are turns of a
 conversation. A turn must be in the last report of one conversation, with all of its calls. With `--idle 50ms`, for
@@ -59,6 +59,7 @@ _SENT_TWICE: Final = 0.1
 _IN_LOGS: Final = 0.4
 ROOT_ID: Final = b"\0" * 7 + b"\1"
 _KILLED_AT_START: Final = 0.15
+_KILLED_IN_REPLAY: Final = 0.15
 _LONGEST_LIFE_S: Final = 0.25
 _PAUSING: Final = 5
 """One trace in so many pauses."""
@@ -163,7 +164,7 @@ class Receiver(ForkedServer):
         self.start()
 
     def wait_until_ready(self) -> None:
-        """Return when it takes requests."""
+        """Return when it listens."""
         deadline = time.monotonic() + DEADLINE_S
         while True:
             assert self.is_alive, self.log.read_text()
@@ -177,6 +178,13 @@ class Receiver(ForkedServer):
                 time.sleep(0.002)
             else:
                 return
+
+    def wait_until_caught_up(self) -> None:
+        """Return when it takes requests."""
+        deadline = time.monotonic() + DEADLINE_S
+        while not self.has_caught_up():
+            assert time.monotonic() < deadline, self.log.read_text()
+            time.sleep(0.002)
 
     def has_caught_up(self) -> bool:
         """Return whether nothing is replayed any more, and conversations of before are there."""
@@ -362,10 +370,13 @@ def run(  # noqa: PLR0913 - the options of the command
         receiver.wait_until_ready()
         clients = Clients(receiver.ports.http, seed)
         for kill in range(kills):
-            if chance.random() >= _KILLED_AT_START:
+            moment = chance.random()
+            if moment >= _KILLED_AT_START:
                 receiver.wait_until_ready()
                 with clients.paused():
                     _check(receiver, outcome)
+            if moment >= _KILLED_AT_START + _KILLED_IN_REPLAY:  # else no request might ever be taken
+                receiver.wait_until_caught_up()
             time.sleep(chance.uniform(0, _LONGEST_LIFE_S))
             receiver.kill()
             outcome.kills[mode] += 1
