@@ -23,7 +23,7 @@ _SHOWN: Final = 3
 _ESCAPE: Final = re.compile("~(?![01])")
 
 
-class _Sought(NamedTuple):
+class _NotFound(NamedTuple):
     """A search in earlier results that did not find a value."""
 
     words: str
@@ -75,20 +75,20 @@ class FromEarlier(Matcher):
     def _found(self, seen: EarlierResults) -> Index:
         return seen.run.index((self.tool, self._pointer), self._index)
 
-    def _sought_in(self, seen: EarlierResults) -> _Sought:
+    def _sought_in(self, seen: EarlierResults) -> _NotFound:
         """Return what is known of the earlier results when a value is not one of theirs."""
         found = self._found(seen)
         if found.called >= seen.before:
-            return _Sought(" (no such call was made before)", f"no earlier call{self._of}")
+            return _NotFound(" (no such call was made before)", f"no earlier call{self._of}")
         if found.succeeded >= seen.before:
-            return _Sought(" (every such call before failed)", f"every earlier call{self._of} failed")
+            return _NotFound(" (every such call before failed)", f"every earlier call{self._of} failed")
         if next(iter(found.first.values()), seen.before) < seen.before:
-            return _Sought(self._latest(found, seen), f"differs from earlier results{self._of}")
+            return _NotFound(self._latest(found, seen), f"differs from earlier results{self._of}")
         if self._pointer:
-            return _Sought(
+            return _NotFound(
                 f" (no result before has {self._pointer})", f"no {self._pointer} in earlier results{self._of}"
             )
-        return _Sought(" (no result before was recorded)", f"no earlier result{self._of}")
+        return _NotFound(" (no result before was recorded)", f"no earlier result{self._of}")
 
     def _latest(self, found: Index, seen: EarlierResults) -> str:
         """Return the latest values that could match; empty without a path: there may be many."""
