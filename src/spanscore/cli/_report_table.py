@@ -197,15 +197,17 @@ def _headline(report: Report, case: str | None) -> Text:
     mark, style = _MARKS[report.label]
     trajectory = report.trajectory
     case = conversation_name(report) or case
-    known = [trajectory.service, trajectory.agent, case, plural(len(trajectory.calls), "tool call")]
+    named = filter(None, (trajectory.service, trajectory.agent, case))
+    known = [*map(printable, named), plural(len(trajectory.calls), "tool call")]
     if report.conversation is not None and report.conversation.finished is None:
         pass  # its name says so
     elif not report.complete:
-        known.append(f"incomplete ({report.incomplete})")
+        seen = "passes in part" if report.label == "pass" else "incomplete"
+        known.append(printable(f"{seen} ({report.incomplete})", _MARK_WIDTH))
     elif trajectory.completeness.resumed and report.conversation is None:
         known.append("continues after a pause")
     text = Text.assemble((mark, style), " ", (trajectory.trace_id.hex(), "bold"), "  ")
-    return text.append("  ".join(printable(word) for word in known if word))
+    return text.append("  ".join(known))
 
 
 def _calls(report: Report) -> Text:
