@@ -49,6 +49,10 @@ EVALUATORS: Final[dict[str, dict[str, Any]]] = {
     "provenance": {"type": "argument_provenance", "derived": 0},
     "recovery": {"type": "tool_recovery", "within": 1},
     "schema": {"type": "tool_arguments_schema"},
+    "sources": {
+        "type": "tool_call_args",
+        "tool_calls": [{"name": "book_hotel", "args": {"city": {"$from": "lookup_policy", "path": "/city"}}}],
+    },
     "steps": {"type": "expected_trajectory", "steps": [{"parallel": ["book_hotel", "charge_card"]}, "ask"]},
 }
 

@@ -20,6 +20,12 @@ from spanscore.messages.nearest import mistyped
         ("type: tool_policy, forbidden: ['isue_*']", "isue_*"),
         ("type: tool_call_count, tool_calls_count: {Issue_Refund: '<= 1'}", "Issue_Refund"),
         ("type: tool_arguments_schema, schemas: {lookup_order: {}, issue_refunds: {}}", "issue_refunds"),
+        (
+            "type: expected_trajectory, steps: [{optional: [{call: lookup_order, args: {$from: isue_refund}}]}]",
+            "isue_refund",
+        ),
+        ("type: tool_policy, forbidden_calls: [{call: lookup_order, args: {a: {$from: issue_refnd}}}]", "issue_refnd"),
+        ("type: tool_call_args, threshold: 0, tool_calls: [{name: a, args: {$from: isue_refund}}]", "isue_refund"),
         ("type: tool_policy, forbidden: [delete_order, lookup_invoice]", None),
         ("type: tool_policy, forbidden: ['delete_*', 'issue_refund_*']", None),
         ("type: tool_policy, max_calls_per_tool: {issue_refund: 1}", None),

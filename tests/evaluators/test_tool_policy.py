@@ -154,7 +154,41 @@ class TestRules:
             value_for(amount=99, order=7),
             value_for(amount=100, order=8),
         )
-        assert ["pay", "approve"] == list(policy.named_tools())
+        assert ["pay", "approve", "lookup"] == list(policy.named_tools())
+
+    @pytest.mark.parametrize(
+        ("args", "then", "told", "hidden"),
+        [
+            (
+                {"amount": {"$not": {"$from": "look", "path": "/amount"}}},
+                Then(must_precede="approve"),
+                'pay.amount is "all" (condition: not a value of an earlier result of look at /amount (59.9)).',
+                "by pay (call 2), as pay.amount fulfils the condition.",
+            ),
+            (
+                {"amount": "all", "note": {"$absent": True}},
+                Then(forbidden="look"),
+                'pay.amount (call 2) is "all" and pay.note (call 2) is missing (condition: no such key).',
+                "by look (call 1), as pay.amount and pay.note (call 2) fulfil the condition.",
+            ),
+            (
+                {"$length": 1},
+                Then(must_follow="mail"),
+                'by pay (call 2), as pay is {"amount": "all"} (condition: length 1).',
+                "by pay (call 2), as pay fulfils the condition.",
+            ),
+        ],
+    )
+    def test_a_condition_is_told_with_what_fulfils_it(self, args: Any, then: Then, told: str, hidden: str) -> None:
+        """Each argument with its value and the condition; without content, only the argument."""
+        policy = ToolPolicy(when=(When(call="pay", args=args, then=then),))
+        found = ToolCall(name="look", arguments={}, result={"amount": 59.9})
+        outcome = policy.evaluate(Trajectory(calls=(found, ToolCall(name="pay", arguments={"amount": "all"}))))
+
+        assert isinstance(outcome, Score)
+        assert outcome.explanation.endswith(told)
+        assert outcome.without_content is not None
+        assert outcome.without_content.endswith(hidden)
 
     def test_gates(self) -> None:
         """A broken gate cannot be made up for; one that is kept is a rule like the others."""

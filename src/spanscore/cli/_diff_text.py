@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TextIO
 
-from rich.console import Console
 from rich.table import Table as Grid
 
-from spanscore.cli._columns import width_of
 from spanscore.cli._markdown import SIGNS, as_text, code
+from spanscore.cli._plain_console import PlainConsole
 from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
 from spanscore.reports.cases import told_of_turns
@@ -176,7 +175,6 @@ def _measure_as_json(each: Compared) -> dict[str, Any]:
     return told | ({"reason": each.reason} if each.reason else {})
 
 
-_PLAIN_WIDTH: Final = 120
 _SHOWN: Final = 30
 _LONG: Final = 400
 _STYLES: Final = {Verdict.WORSE: "red", Verdict.BETTER: "green", Verdict.SAME: "", Verdict.INCONCLUSIVE: "yellow"}
@@ -184,7 +182,7 @@ _STYLES: Final = {Verdict.WORSE: "red", Verdict.BETTER: "green", Verdict.SAME: "
 
 def print_table(found: Comparison, out: TextIO) -> None:
     """Print the verdict, each measure, and the changes."""
-    console = Console(file=out, highlight=False, markup=False, width=width_of(out) or _PLAIN_WIDTH)
+    console = PlainConsole(out)
     console.print(printable(found.headline(), _LONG), style=_STYLES[found.verdict] or None)
     for line in found.how():
         console.print(printable(line, _LONG), style="dim")

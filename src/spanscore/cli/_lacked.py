@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from rich.cells import cell_len, set_cell_size
+
 from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
 from spanscore.model import Lack, Report, Skipped, Trajectory
@@ -118,10 +120,10 @@ class Lacked:
             return
         ordered = sorted(self._rows.items(), key=lambda each: (each[0].asked, -each[1].skipped))
         table = [_HEADER, *(self._cells(key, row) for key, row in ordered[:_ROWS_SHOWN])]
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        widths = [max(map(cell_len, column)) for column in zip(*table, strict=True)]
         yield "what evaluators lacked"
         for cells in table:
-            yield "  ".join(map(str.ljust, cells, widths)).rstrip()
+            yield "  ".join(map(set_cell_size, cells, widths)).rstrip()
         if len(ordered) > _ROWS_SHOWN:
             yield f"... and {len(ordered) - _ROWS_SHOWN} more rows; --trace, --agent and --case pick some runs"
 

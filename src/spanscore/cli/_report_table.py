@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TextIO, assert_never
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Column
 from rich.table import Table as Grid
 from rich.text import Text
 
-from spanscore.cli._columns import width_of
+from spanscore.cli._plain_console import PlainConsole
 from spanscore.cli._reason_texts import ROWS_SHOWN, headings, headline, more, over_time, share, since_when, turn_of
 from spanscore.cli._repeated_cases import COLUMNS as COLUMNS_OF_CASES
 from spanscore.cli._summary import Summary
@@ -35,7 +35,6 @@ _SENTENCE_WIDTH: Final = 1_000
 _MARK_WIDTH: Final = 200
 _SHORT_ID: Final = 8
 """The digits of a trace id where there is no room for all; `--trace` takes them."""
-_PLAIN_WIDTH: Final = 120
 _UNBOUNDED: Final = 10_000
 _NAMES: Final = ("evaluator", "type")
 _MARKS: Final = {"pass": ("✓", "green"), "fail": ("✗", "red"), "not_evaluated": ("-", "dim")}
@@ -51,7 +50,7 @@ class Table:
     def __init__(self, out: TextIO, key: str | None = None, *, at_once: bool = False) -> None:
         self._key: Final = key
         self._at_once: Final = at_once
-        self._console = Console(file=out, highlight=False, width=width_of(out) or _PLAIN_WIDTH)
+        self._console = PlainConsole(out)
         self._shown = {"pass": 0, "fail": 0, "not_evaluated": 0}
         self._runs: Final[list[RenderableType]] = []
 
@@ -114,9 +113,29 @@ class Table:
             return
         rows = summary.why.rows()
         self._console.print(Text(headline(summary.why, rows), style="bold"))
-        whole = _reasons(summary.why, rows)
-        self._console.print(whole if self._fits(whole) else _reasons(summary.why, rows, _SHORT_ID))
+        whole = self._reasons(summary.why, rows)
+        self._console.print(whole if self._fits(whole) else self._reasons(summary.why, rows, _SHORT_ID))
         self._console.print()
+
+    def _reasons(self, table: ReasonTable, rows: Sequence[ReasonRow], id_width: int | None = None) -> Grid:
+        """Return the reasons, the ids of traces with so many digits."""
+        written = self._console.written
+        grid = Grid(box=None, padding=(0, 3, 0, 0), pad_edge=False, header_style="dim")
+        for place, heading in enumerate(headings(table)):
+            grid.add_column(heading, justify="right" if place <= 1 else "left", overflow="fold")
+        for row in rows[:ROWS_SHOWN]:
+            indent = "  " if row.part_of else ""
+            reason = Text(written(f"{indent}{printable(row.text, _SENTENCE_WIDTH)}"))
+            if changed := since_when(row):
+                reason.append(f"\n{indent}  {over_time(row)}  ", style="dim").append(changed, style="bold red")
+            if turn := turn_of(row):
+                reason.append(f"\n{indent}  {written(turn)}", style="dim")
+            for text, runs in row.errors:
+                reason.append(f"\n{indent}  {runs}x {written(text)}", style="dim")
+            grid.add_row(str(row.runs), share(row), reason, agents(row), row.trace_id[:id_width])
+        if rest := more(rows):
+            grid.add_row("", "", Text(rest, style="dim"))
+        return grid
 
     def _tell_cases(self, summary: Summary) -> None:
         if summary.repeated is None or not summary.repeated.cases:
@@ -125,7 +144,7 @@ class Table:
         for column in COLUMNS_OF_CASES:
             grid.add_column(column, justify="right")
         for row in summary.repeated.rows():
-            grid.add_row(*map(Text, row))
+            grid.add_row(*row)
         self._console.print()
         self._console.print(grid)
         for line in summary.repeated.remarks():
@@ -178,15 +197,17 @@ def _headline(report: Report, case: str | None) -> Text:
     mark, style = _MARKS[report.label]
     trajectory = report.trajectory
     case = conversation_name(report) or case
-    known = [trajectory.service, trajectory.agent, case, plural(len(trajectory.calls), "tool call")]
+    named = filter(None, (trajectory.service, trajectory.agent, case))
+    known = [*map(printable, named), plural(len(trajectory.calls), "tool call")]
     if report.conversation is not None and report.conversation.finished is None:
         pass  # its name says so
     elif not report.complete:
-        known.append(f"incomplete ({report.incomplete})")
+        seen = "passes in part" if report.label == "pass" else "incomplete"
+        known.append(printable(f"{seen} ({report.incomplete})", _MARK_WIDTH))
     elif trajectory.completeness.resumed and report.conversation is None:
         known.append("continues after a pause")
     text = Text.assemble((mark, style), " ", (trajectory.trace_id.hex(), "bold"), "  ")
-    return text.append("  ".join(printable(word) for word in known if word))
+    return text.append("  ".join(known))
 
 
 def _calls(report: Report) -> Text:
@@ -203,26 +224,6 @@ def _calls(report: Report) -> Text:
         following = index + 1
     parts += _left_out(len(calls) - following, sum(index >= following for index in marked))
     return Text("called  ").append_text(Text(" → ").join(parts)) if parts else Text("called  nothing")
-
-
-def _reasons(table: ReasonTable, rows: Sequence[ReasonRow], id_width: int | None = None) -> Grid:
-    """Return the reasons, the ids of traces with so many digits."""
-    grid = Grid(box=None, padding=(0, 3, 0, 0), pad_edge=False, header_style="dim")
-    for place, heading in enumerate(headings(table)):
-        grid.add_column(heading, justify="right" if place <= 1 else "left", overflow="fold")
-    for row in rows[:ROWS_SHOWN]:
-        indent = "  " if row.part_of else ""
-        reason = Text(f"{indent}{printable(row.text, _SENTENCE_WIDTH)}")
-        if changed := since_when(row):
-            reason.append(f"\n{indent}  {over_time(row)}  ", style="dim").append(changed, style="bold red")
-        if turn := turn_of(row):
-            reason.append(f"\n{indent}  {turn}", style="dim")
-        for text, runs in row.errors:
-            reason.append(f"\n{indent}  {runs}x {text}", style="dim")
-        grid.add_row(str(row.runs), share(row), reason, Text(agents(row)), row.trace_id[:id_width])
-    if rest := more(rows):
-        grid.add_row("", "", Text(rest, style="dim"))
-    return grid
 
 
 def _left_out(count: int, deviating: int = 0) -> list[Text]:
@@ -252,7 +253,7 @@ def _counts(summary: Summary, *, typed: bool = True) -> Grid:
     for column in COLUMNS:
         grid.add_column(column, justify="right")
     for name, tally in summary.tallies.items():
-        grid.add_row(*(name, tally.type)[: 1 + typed], *tally.cells, style=tally.style)
+        grid.add_row(*(printable(name), tally.type)[: 1 + typed], *tally.cells, style=tally.style)
     return grid
 
 
@@ -261,6 +262,6 @@ def _counts_below(summary: Summary) -> Text:
     lines = Text()
     for name, tally in summary.tallies.items():
         counts = ", ".join(f"{column} {count}" for column, count in zip(COLUMNS, tally.cells, strict=True))
-        lines.append(f"{name}\n", style=tally.style).append(f"  {counts}\n")
+        lines.append(f"{printable(name)}\n", style=tally.style).append(f"  {counts}\n")
     lines.right_crop(1)
     return lines

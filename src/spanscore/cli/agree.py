@@ -13,12 +13,11 @@ from itertools import chain, product
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from rich.console import Console
 from rich.table import Table as Grid
 
 from spanscore.cli import FAILED, OK
-from spanscore.cli._columns import width_of
 from spanscore.cli._markdown import as_text, code
+from spanscore.cli._plain_console import PlainConsole
 from spanscore.cli._recordings import other_signals, passed_over, reading, tell, unusable
 from spanscore.cli._selection import Selection, add_filters, add_scored_runs, configured
 from spanscore.compare.names import listed, short
@@ -211,7 +210,7 @@ def _disagreements(each: Agreement) -> Iterator[tuple[str, list[str]]]:
 
 
 def _print_table(result: _Result) -> None:
-    console = Console(file=sys.stdout, highlight=False, markup=False, width=width_of(sys.stdout) or _PLAIN_WIDTH)
+    console = PlainConsole(sys.stdout, _PLAIN_WIDTH)
     console.print(result.headline)
     grid = Grid(*_HEADINGS, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for each in result.agreements:

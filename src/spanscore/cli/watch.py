@@ -120,8 +120,10 @@ def _lines(name: str, settings: MonitorSettings, found: dict[str, WatchedSeries]
         yield f"  {f'{series}: ' if series else ''}{told}{_hour(each)}, {plural(begun, 'alarm')}"
         for alarm in each.alarms:
             traces = ", ".join(trace_id.hex() for trace_id in each.first_bad(alarm, _TRACES_SHOWN))
-            first = f"; first: {traces}" if traces and not alarm.is_over else ""
-            yield f"    {time_of(alarm.minute, as_of=_OTHER_DAY)} {alarm_sentence(alarm)}{first}"
+            more = f"; first: {traces}" if traces else ""
+            more += f"; reasons: {'; '.join(alarm.reasons)}" if alarm.reasons else ""
+            told = alarm_sentence(alarm) + ("" if alarm.is_over else more)
+            yield f"    {time_of(alarm.minute, as_of=_OTHER_DAY)} {told}"
 
 
 def _hour(series: WatchedSeries) -> str:

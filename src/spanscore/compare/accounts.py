@@ -31,6 +31,8 @@ class Account(NamedTuple):
     """Further calls with deviations that the summary names: shown beside the calls, and not listed in the details."""
     formula: str = ""
     """The computation of the value, shown after the deviations."""
+    summary_without_content: str | None = None
+    """The summary without arguments and results; None where it holds none. Only without `deviations`."""
 
 
 def scored(
@@ -69,7 +71,7 @@ def _told(account: Account, passed: bool) -> Told:  # noqa: FBT001 - as in Score
 
 def _words(account: Account) -> Words:
     if not account.deviations:
-        return Words(account.summary)
+        return Words(account.summary, account.summary_without_content)
     full, plain = (_explanation(account, content=content) for content in (True, False))
     return Words(full, None if plain == full else plain)
 

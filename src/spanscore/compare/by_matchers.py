@@ -32,7 +32,7 @@ def run_of(trajectory: Trajectory, names: Sequence[str], matchers: Collection[Ma
         return _UNASKED
     if not look_at_results(matchers):
         return Results()
-    return Results([(name, call.result) for name, call in zip(names, trajectory.calls, strict=True)])
+    return Results.of(names, trajectory.calls)
 
 
 def need_sources(trajectory: Trajectory, normalise: Normalise, matchers: Collection[Matcher]) -> None:

@@ -17,9 +17,11 @@ MOST: Final = 20
 
 UNSHOWABLE: Final = "a value that cannot be shown"
 
+DESCRIBED: Final = 200
+"""The most characters of an expectation in words that are shown."""
+
 _DEEPEST: Final = 32
 _SHOWN: Final = 80
-_DESCRIBED: Final = 200
 _ALIKE: Final = 40
 _BEFORE: Final = 15
 _COMPARED: Final = 4 * _SHOWN
@@ -62,6 +64,8 @@ class Difference(NamedTuple):
     """`ABSENT` where nothing is there."""
     known_path: tuple[str | int, ...] | None = None
     """The path without keys that may come from a user; by default, the part that the expectation has."""
+    why: str | None = None
+    """Why the values differ, in words without content, for reasons; None if they only have other values."""
 
     @property
     def words(self) -> str:
@@ -78,6 +82,8 @@ class Difference(NamedTuple):
             return "unexpected key"
         if self.actual is ABSENT:
             return "missing"
+        if self.why is not None:
+            return self.why
         expected, actual = json_type(self.expected), json_type(self.actual)
         return f"expected {expected}, got {actual}" if expected and expected != actual else "not the expected value"
 
@@ -116,7 +122,7 @@ def first_reason(subject: str, found: Sequence[Difference], how: str | None = No
     Args:
         subject: the tool, before the path. In the path, `*` is an index, or a key that the expectation does not have.
         found: the differences; if there are none, the subject differs as a whole.
-        how: how values differ that are there.
+        how: how values differ that are there, if they do not know it themselves.
     """
     first = found[0] if found else Difference((), None, None)
     known = first.path_without_content
@@ -124,6 +130,8 @@ def first_reason(subject: str, found: Sequence[Difference], how: str | None = No
         known = (*known, "*")
     if first.actual is ABSENT:
         how = "missing"
+    elif first.why is not None:
+        how = first.why
     elif how is None:
         how = "not expected" if first.expected is ABSENT else "other value"
     steps = (".*" if isinstance(step, int) or step == "*" else path_text("", (step,)) for step in known)
@@ -186,7 +194,7 @@ def _shown_apart(expected: Any, actual: Any) -> tuple[str, str]:
     texts = _written_apart(json_text(expected), json_text(actual))
     alike = _parting(*texts)
     if max(map(len, texts)) <= _SHOWN or alike < _ALIKE:
-        return cut(texts[0], _DESCRIBED if isinstance(expected, Described) else _SHOWN), cut(texts[1])
+        return cut(texts[0], DESCRIBED if isinstance(expected, Described) else _SHOWN), cut(texts[1])
     start = alike - _BEFORE
     parts = [text[start : start + _SHOWN] + ("…" if len(text) > start + _SHOWN else "") for text in texts]
     return f"…{parts[0]}", f"…{parts[1]}"

@@ -43,7 +43,9 @@ class LiveTable(Immediate):
         self._lock: Final = Lock()  # guards the numbers while they are drawn
         is_below_log = sys.stderr.isatty()  # else the log is no part of what is drawn over
         self._live: Final = Live(
-            console=Terminal(file=out, highlight=False), get_renderable=self._drawn, redirect_stderr=is_below_log
+            console=Terminal(file=out, highlight=False, markup=False, emoji=False),
+            get_renderable=self._drawn,
+            redirect_stderr=is_below_log,
         )
         # A line of the log beside the first drawing would not know that the table is already there.
         self._live.start(refresh=is_below_log)

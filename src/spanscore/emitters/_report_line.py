@@ -31,7 +31,8 @@ def line(report: Report, time_s: float) -> str:
     ]
     if not report.complete:
         rest = ": later calls were not scored" if report.close_reason in _FULL else ""
-        words.append(f"incomplete ({printable(report.incomplete or '')}{rest})")
+        seen = "passes in part" if report.label == "pass" else "incomplete"
+        words.append(f"{seen} ({printable(report.incomplete or '')}{rest})")
     if report.revision and report.conversation is None:
         words.append(f"revision {report.revision}")
     why = "; ".join(filter(None, (_why(report, each) for each in report.evaluations)))

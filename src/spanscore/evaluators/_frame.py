@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -13,6 +13,7 @@ from spanscore.compare.by_matchers import look_at_results, need_sources, run_of
 from spanscore.compare.effort import TooMuchWorkError
 from spanscore.compare.expected import UnrecordedError, need_arguments
 from spanscore.compare.matchers.base import Matcher, Results
+from spanscore.compare.matchers.compiler import source_names
 from spanscore.compare.names import Normalise, called_names, normaliser
 from spanscore.contracts import Parameters
 from spanscore.model import Outcome, Score, Skipped, Trajectory
@@ -84,6 +85,10 @@ class MatchingEvaluator(CallEvaluator):
     def needs_results(self) -> bool:
         """Whether a matcher looks at results of earlier calls."""
         return look_at_results(self._compiled.matchers)
+
+    def named_tools(self) -> Iterator[str]:
+        """Yield the tools that `$from` names."""
+        return source_names(self._compiled.matchers)
 
     def _score(self, trajectory: Trajectory) -> Outcome:
         compiled, normalise = self._compiled, self._normalise

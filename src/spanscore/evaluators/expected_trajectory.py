@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple
 from spanscore.compare import alignment
 from spanscore.compare.accounts import Account, scored
 from spanscore.compare.expected import need_missing
+from spanscore.compare.matchers.compiler import source_names
 from spanscore.compare.names import called_names, short
 from spanscore.compare.steps.calls import StepCalls
 from spanscore.compare.steps.graph import Graph, graph_of
@@ -77,8 +78,10 @@ class ExpectedTrajectory(CallEvaluator):
         return self._scored(found, least, trajectory)
 
     def named_tools(self) -> Iterator[str]:
-        """Yield the tools that steps name, and those that may be called besides."""
-        yield from (leaf.tool.text.removeprefix("!") for leaf in leaves(self._compiled.pattern.row))
+        """Yield the tools that steps and `$from` name, and those that may be called besides."""
+        steps = list(leaves(self._compiled.pattern.row))
+        yield from (leaf.tool.text.removeprefix("!") for leaf in steps)
+        yield from source_names(each for leaf in steps for each in (leaf.arguments, leaf.result) if each is not None)
         if not isinstance(self.other_calls, str):
             yield from (tool.removeprefix("!") for tool in self.other_calls)
 

@@ -12,7 +12,9 @@ from spanscore.compare.accounts import Account, scored
 from spanscore.compare.alignment import LIMIT
 from spanscore.compare.by_matchers import need_sources
 from spanscore.compare.deviations import Deviation
+from spanscore.compare.differences import ABSENT, DESCRIBED, Described, Difference, cut, path_text, shown
 from spanscore.compare.expected import need_arguments, need_missing
+from spanscore.compare.matchers.compiler import source_names
 from spanscore.compare.names import short
 from spanscore.compare.rules.call_rules import CompiledCall
 from spanscore.compare.rules.called import CalledTools
@@ -23,6 +25,8 @@ from spanscore.model import Outcome, Skipped, ToolCall, Trajectory
 from spanscore.model.outcomes import MendedBy
 
 _SHOWN: Final = 5
+_COMPARED: Final = 3
+"""So many arguments that fulfil the condition of a rule are named."""
 _RULES: Final = (
     "required, allowed, forbidden, forbidden_sequences, must_precede, must_follow, never_after, max_calls, "
     "max_calls_per_tool, max_retries_per_tool, declared_tools_only, forbidden_calls or when"
@@ -83,7 +87,7 @@ class ToolPolicy(CallEvaluator, Rules):
             need_arguments(trajectory, self._normalise, tools)
             need_sources(trajectory, self._normalise, [each.arguments for each in compared])
         broken = [
-            _Broken(rule.text, calls, is_gate, rule.mended_by(run))
+            _Broken(rule.text, calls, is_gate, rule.mended_by(run), rule.compares)
             for rule, is_gate in rules
             if (calls := rule.broken_by(run)) is not None
         ]
@@ -95,26 +99,37 @@ class ToolPolicy(CallEvaluator, Rules):
         value, passed, explanation = self._value(run, broken)
 
         def account() -> Account:
-            ending = f"; broken: {_told(broken, trajectory.calls)}." if broken else "."
+            told, without_content = (
+                f"{explanation}; broken: {_told(broken, run, content=content)}." if broken else f"{explanation}."
+                for content in (True, False)
+            )
             details = {
                 "rules": {"kept": len(rules) - len(broken), "total": len(rules)},
                 "broken": [each.as_json(trajectory.calls) for each in broken],
             }
-            told = [each.deviation(trajectory.calls) for each in broken]
+            deviations = [each.deviation(trajectory.calls) for each in broken]
             marked = [
                 Deviation.at("rule", call, trajectory.calls, expected=each.rule)
                 for each in broken
                 for call in each.calls[1:]
             ]
-            return Account(f"{explanation}{ending}", details, told=told, marked=marked)
+            return Account(
+                told,
+                details,
+                told=deviations,
+                marked=marked,
+                summary_without_content=None if without_content == told else without_content,
+            )
 
-        return scored(value, passed, account, mended_by=MendedBy.ANY if passed else self._mended_by(run, broken))
+        mended_by = MendedBy.ANY if passed else self._mended_by(run, broken)
+        return scored(value, passed, account, at_once=bool(patterns and broken), mended_by=mended_by)
 
     def named_tools(self) -> Iterator[str]:
-        """Yield the tools that rules other than `allowed` name: most are kept for ever where a name is mistyped."""
+        """Yield the tools that `$from` and rules other than `allowed` name: most are kept if a name is mistyped."""
         yield from Rules.named_tools(self)
         if self.gates is not None:
             yield from self.gates.named_tools()
+        yield from source_names(each.arguments for each in self._compiled.compared)
 
     def _value(self, run: CalledTools, broken: Sequence[_Broken]) -> _Value:
         total = len(self._compiled.rules)
@@ -164,14 +179,32 @@ class _Broken(NamedTuple):
     calls: Sequence[int]
     is_gate: bool
     mended_by: MendedBy
+    compares: CompiledCall | None
 
-    def words(self, calls: Sequence[ToolCall]) -> str:
-        by = ""
-        if self.calls:
-            first = calls[self.calls[0]]
-            by = f" by {short(first.name)} (call {first.in_run(self.calls[0]) + 1})"
+    def words(self, run: CalledTools, *, content: bool) -> str:
+        if not self.calls:
+            return repr(short(self.rule))
+        first = self.calls[0]
+        by = f"{short(run.calls[first].name)} ({_numbered(first, run)})"
         more = f" and {plural(len(self.calls) - 1, 'more call')}" if len(self.calls) > 1 else ""
-        return f"{short(self.rule)!r}{by}{more}"
+        return f"{short(self.rule)!r} by {by}{self._condition(run, content=content)}{more}"
+
+    def _condition(self, run: CalledTools, *, content: bool) -> str:
+        """Return the arguments that fulfil the condition of the rule, of a call that breaks it if there is one."""
+        if self.compares is None:
+            return ""
+        made = self.compares.made(run)
+        call = next((index for index in self.calls if index in made), made[0])
+        name = short(run.calls[call].name)
+        number = "" if call == self.calls[0] else f" ({_numbered(call, run)})"
+        compared = self.compares.compared(call, run)[:_COMPARED]
+        if not content:
+            paths = " and ".join(path_text(name, each.path) for each in compared)
+            return (
+                f", as {paths}{number} {'fulfils' if len(compared) == 1 else 'fulfil'} the condition" if paths else ""
+            )
+        told = [f"{path_text(name, each.path)}{number} {_fulfilled(each)}" for each in compared]
+        return f", as {' and '.join(told)}" if told else ""
 
     def deviation(self, calls: Sequence[ToolCall]) -> Deviation:
         if self.calls:
@@ -191,7 +224,20 @@ def _by_calls(run: CalledTools, broken: Sequence[_Broken]) -> tuple[float, str]:
     return value, f"{total - breaking} of {total} calls broke no rule"
 
 
-def _told(broken: Sequence[_Broken], calls: Sequence[ToolCall]) -> str:
+def _numbered(call: int, run: CalledTools) -> str:
+    return f"call {run.calls[call].in_run(call) + 1}"
+
+
+def _fulfilled(compared: Difference) -> str:
+    is_what = "is missing" if compared.actual is ABSENT else f"is {shown(compared.actual)}"
+    return (
+        f"{is_what} (condition: {cut(compared.expected, DESCRIBED)})"
+        if isinstance(compared.expected, Described)
+        else is_what
+    )
+
+
+def _told(broken: Sequence[_Broken], run: CalledTools, *, content: bool) -> str:
     """Name the first rules that were broken, each with the call that broke it first."""
-    words = [each.words(calls) for each in broken[:_SHOWN]]
+    words = [each.words(run, content=content) for each in broken[:_SHOWN]]
     return ", ".join(words) + (f" and {len(broken) - _SHOWN} more rules" if len(broken) > _SHOWN else "")

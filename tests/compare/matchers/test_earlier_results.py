@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from spanscore.compare.differences import first_reason
 from spanscore.compare.effort import TooMuchWorkError
 from spanscore.compare.matchers.base import MAX_STEPS, Results
 from spanscore.compare.matchers.compiler import matcher, sources
@@ -144,6 +145,38 @@ def test_why_no_value_could_match_is_told_whole() -> None:
 
     wanted = "expected a value of an earlier result of lookup_order at /amount (no result before has /amount), got 40"
     assert wanted == found.words
+
+
+@pytest.mark.parametrize(
+    ("tool", "path", "results", "failed", "told", "why"),
+    [
+        ("look", "/a", [], [], "no such call was made before", "no earlier call of look"),
+        ("look", "/a", [("look", "no")], [0], "every such call before failed", "every earlier call of look failed"),
+        (
+            "look",
+            "/a",
+            [("look", {}), ("x", {"a": 1})],
+            [],
+            "no result before has /a",
+            "no /a in earlier results of look",
+        ),
+        ("look", "/a", [("look", {}), ("look", {"a": 1})], [0], "1", "differs from earlier results of look"),
+        ("l*", None, [("look", NOT_RECORDED)], [], "no result before was recorded", "no earlier result of l*"),
+        ("*", None, [], [], "no such call was made before", "no earlier call"),
+        ("*", "/a", [("look", {"a": 1})], [], "1", "differs from earlier results"),
+    ],
+)
+def test_each_cause_has_a_reason_of_its_own(  # noqa: PLR0913, PLR0917 - a parametrized table
+    tool: str, path: str | None, results: list[tuple[str, Any]], failed: list[int], told: str, why: str
+) -> None:
+    """A call behind it changes nothing; the reason names the tool and the path, and no value."""
+    expected = {"amount": {"$from": tool} | ({"path": path} if path else {})}
+    run = Results([*results, (tool, {"a": "later"})], failed)
+    found = matcher(expected).differences({"amount": "all"}, run.before(len(results)))
+
+    assert f"({told}), got" in found[0].words
+    assert why == found[0].words_without_content
+    assert f"refund.amount: {why}" == first_reason("refund", found)
 
 
 def test_results_without_end() -> None:

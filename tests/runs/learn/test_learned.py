@@ -148,6 +148,13 @@ def test_what_cannot_be_known_is_said() -> None:
     assert {"steps", "recovery", "budget"} == set(found.evaluators)
 
 
+def test_names_that_are_globs_are_remarked() -> None:
+    """No configuration can name such a tool alone."""
+    found = told([run("a", "*", "!b", "c?")] * 10)
+
+    assert "tools whose names are read as globs, so that other tools match, too: !b, *, c?" in found.remarks
+
+
 def test_false_alarms_are_runs_that_fail_what_the_others_teach() -> None:
     """The one that calls another tool is one."""
     runs = [run("a", "b")] * 19 + [run("a", "c", "b")]

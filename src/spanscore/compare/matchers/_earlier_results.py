@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -23,6 +23,15 @@ _SHOWN: Final = 3
 _ESCAPE: Final = re.compile("~(?![01])")
 
 
+class _NotFound(NamedTuple):
+    """A search in earlier results that did not find a value."""
+
+    words: str
+    """The values that there were, or why there were none; they follow the words of the matcher."""
+    why: str
+    """Why the value was not found, without content."""
+
+
 class FromEarlier(Matcher):
     """A value that the result of an earlier call of a tool has: at a JSON Pointer, or without one anywhere in it.
 
@@ -31,36 +40,58 @@ class FromEarlier(Matcher):
 
     looks_back = True
 
-    def __init__(self, tool: str, pointer: str | None) -> None:
-        self._tool: Final = tool
+    def __init__(self, tool: str, pointer: str | None, normalise: Callable[[str], str]) -> None:
+        self.tool: Final = tool
+        """The tool, or a glob, as it was given."""
+        self._of: Final = "" if tool == "*" else f" of {tool}"
         self._pointer: Final = pointer
         self._steps: Final = None if pointer is None else _steps(pointer)
-        self.is_source: Final = glob_matcher(tool)
+        self.is_source: Final = glob_matcher(tool if is_glob(tool) else normalise(tool))
         """Returns whether it reads the results of a tool."""
 
     @property
     def words(self) -> str:
-        of = "any earlier result" if self._tool == "*" else f"an earlier result of {self._tool}"
-        return f"a value of {of}{f' at {self._pointer}' if self._pointer else ''}"
+        return f"a value of {'an' if self._of else 'any'} earlier result{self._of}{self._at}"
+
+    def words_for(self, seen: EarlierResults) -> str:
+        return f"{self.words}{self._sought_in(seen).words}"
 
     def matches(self, actual: Any, seen: EarlierResults) -> bool:
         seen.run.spend()
         if actual is NOT_RECORDED:
             return False
-        first = seen.run.index((self._tool, self._pointer), self._index).first.get(json_key(actual))
+        first = self._found(seen).first.get(json_key(actual))
         return first is not None and first < seen.before
 
     def mismatches(self, actual: Any, seen: EarlierResults, path: tuple[str | int, ...] = ()) -> Iterator[Difference]:
         if not self.matches(actual, seen):
-            yield Difference(path, Described(f"{self.words}{self._what_there_was(seen)}"), actual)
+            sought = self._sought_in(seen)
+            yield Difference(path, Described(f"{self.words}{sought.words}"), actual, why=sought.why)
 
-    def _what_there_was(self, seen: EarlierResults) -> str:
-        """Return the latest values that could match, or why none could; empty without a path: there may be many."""
-        if not any(self.is_source(tool) for tool, _ in seen.run.results[: seen.before]):
-            return " (no such call was made before)"
-        found = seen.run.index((self._tool, self._pointer), self._index)
-        if all(first >= seen.before for first in found.first.values()):
-            return f" (no result before has {self._pointer})" if self._pointer else " (no result before was recorded)"
+    @property
+    def _at(self) -> str:
+        return f" at {self._pointer}" if self._pointer else ""
+
+    def _found(self, seen: EarlierResults) -> Index:
+        return seen.run.index((self.tool, self._pointer), self._index)
+
+    def _sought_in(self, seen: EarlierResults) -> _NotFound:
+        """Return what is known of the earlier results when a value is not one of theirs."""
+        found = self._found(seen)
+        if found.called >= seen.before:
+            return _NotFound(" (no such call was made before)", f"no earlier call{self._of}")
+        if found.succeeded >= seen.before:
+            return _NotFound(" (every such call before failed)", f"every earlier call{self._of} failed")
+        if next(iter(found.first.values()), seen.before) < seen.before:
+            return _NotFound(self._latest(found, seen), f"differs from earlier results{self._of}")
+        if self._pointer:
+            return _NotFound(
+                f" (no result before has {self._pointer})", f"no {self._pointer} in earlier results{self._of}"
+            )
+        return _NotFound(" (no result before was recorded)", f"no earlier result{self._of}")
+
+    def _latest(self, found: Index, seen: EarlierResults) -> str:
+        """Return the latest values that could match; empty without a path: there may be many."""
         texts: list[str] = []
         for call in range(seen.before - 1, max(-1, seen.before - 1 - _LOOKED_AT), -1):
             if call in found.values and (text := shown(found.values[call])) not in texts:
@@ -73,10 +104,13 @@ class FromEarlier(Matcher):
 
     def _index(self, run: Results) -> Index:
         """Look at each result once, whatever the number of calls that are compared with it."""
-        found = Index({}, {})
-        for call, (tool, result) in enumerate(run.results):
-            run.spend()
-            if result is NOT_RECORDED or not self.is_source(tool):
+        run.spend(len(run.results))
+        sources = [call for call, (tool, _) in enumerate(run.results) if self.is_source(tool)]
+        succeeded = (call for call in sources if call not in run.failed)
+        found = Index({}, {}, next(iter(sources), len(run.results)), next(succeeded, len(run.results)))
+        for call in sources:
+            _, result = run.results[call]
+            if result is NOT_RECORDED:
                 continue
             if self._steps is None:
                 for value in _values(result, run):
@@ -95,7 +129,7 @@ def from_earlier(tool: Any, options: Mapping[str, Any], normalise: Callable[[str
     is_pointer = isinstance(pointer, str) and (not pointer or pointer.startswith("/")) and not _ESCAPE.search(pointer)
     if "path" in options and not is_pointer:
         raise ValueError(f"'path' must be a JSON Pointer such as '/items/0/id', not {shown(pointer)}")
-    return FromEarlier(tool if is_glob(tool) else normalise(tool), pointer)
+    return FromEarlier(tool, pointer, normalise)
 
 
 def _steps(pointer: str) -> Path:

@@ -51,6 +51,9 @@ class Optional(Matcher):
     def words(self) -> str:
         return f"nothing or {self.parts[0].words}"
 
+    def words_for(self, seen: EarlierResults) -> str:
+        return f"nothing or {self.parts[0].words_for(seen)}"
+
     def matches(self, actual: Any, seen: EarlierResults) -> bool:
         return self.parts[0].matches(actual, seen)
 
@@ -69,6 +72,9 @@ class OneOf(Matcher):
     @property
     def words(self) -> str:
         return "one of " + ", ".join(part.words for part in self.parts)
+
+    def words_for(self, seen: EarlierResults) -> str:
+        return "one of " + ", ".join(part.words_for(seen) for part in self.parts)
 
     def matches(self, actual: Any, seen: EarlierResults) -> bool:
         """Return whether a value matches one of them; of many plain values none is looked at by itself."""
@@ -91,6 +97,9 @@ class AllOf(Matcher):
     def words(self) -> str:
         return " and ".join(part.words for part in self.parts)
 
+    def words_for(self, seen: EarlierResults) -> str:
+        return " and ".join(part.words_for(seen) for part in self.parts)
+
     def matches(self, actual: Any, seen: EarlierResults) -> bool:
         seen.run.spend()
         return all(part.matches(actual, seen) for part in self.parts)
@@ -110,6 +119,9 @@ class Not(Matcher):
     @property
     def words(self) -> str:
         return f"not {self.parts[0].words}"
+
+    def words_for(self, seen: EarlierResults) -> str:
+        return f"not {self.parts[0].words_for(seen)}"
 
     def matches(self, actual: Any, seen: EarlierResults) -> bool:
         return actual is not NOT_RECORDED and not self.parts[0].matches(actual, seen)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Final, NamedTuple, Self, TypeAlias
 
 from spanscore.compare.differences import MOST, Described, Difference
 from spanscore.compare.effort import Effort, SchemaWork
-from spanscore.model import Recorded
+from spanscore.model import Recorded, ToolCall
 
 MAX_STEPS: Final = 1_000_000
 """No evaluation of a run asks its matchers more often; items that they look at count, too."""
@@ -28,22 +28,34 @@ class Index(NamedTuple):
     """Values of the results of a tool."""
 
     first: dict[Hashable, int]
-    """The keys of values, and for each the first call whose result has it."""
+    """The keys of values, and for each the first call whose result has it, the earliest calls first."""
     values: dict[int, Any]
     """The value at the path in the result of each call; empty without a path."""
+    called: int
+    """The first call of the tool; the number of calls if there is none."""
+    succeeded: int
+    """The first call of the tool that did not fail; the number of calls if there is none."""
 
 
 class Results(Effort):
     """The shared state of the matchers of one evaluation: the results of the run's calls, and the work that is left.
 
-    `results` has the normalised names of tools, and their results, in the order of the calls.
+    `results` has the normalised names of tools, and their results, in the order of the calls; `failed` the indexes of
+    calls that failed.
     """
 
-    def __init__(self, results: Sequence[tuple[str, Recorded]] = ()) -> None:
+    def __init__(self, results: Sequence[tuple[str, Recorded]] = (), failed: Iterable[int] = ()) -> None:
         super().__init__(MAX_STEPS, "comparing with the matchers takes more than {} steps")
         self.results: Final = results
+        self.failed: Final = frozenset(failed)
         self.schema_work: Final = SchemaWork(_SCHEMA_WORK)
         self._indexes: dict[Hashable, Index] = {}
+
+    @classmethod
+    def of(cls, names: Sequence[str], calls: Sequence[ToolCall]) -> Self:
+        """Return the state for the calls of a run, with their normalised names."""
+        results = [(name, call.result) for name, call in zip(names, calls, strict=True)]
+        return cls(results, (index for index, call in enumerate(calls) if call.error is not None))
 
     def before(self, call: int) -> EarlierResults:
         """Return the results before the call at this index."""
@@ -103,6 +115,10 @@ class Matcher(ABC):
     def words(self) -> str:
         """The expectation as text, for a sentence: `40 ± 0.01`."""
 
+    def words_for(self, seen: EarlierResults) -> str:  # noqa: ARG002 - for those that look back
+        """Return the expectation as text, with the earlier results that a value is compared with."""
+        return self.words
+
     @abstractmethod
     def matches(self, actual: Any, seen: EarlierResults) -> bool:
         """Return whether a value matches. It may be `NOT_RECORDED`, which only itself is equal to."""
@@ -114,7 +130,7 @@ class Matcher(ABC):
     def mismatches(self, actual: Any, seen: EarlierResults, path: Path = ()) -> Iterator[Mismatch]:
         """Yield where a value at a path does not match."""
         if not self.matches(actual, seen):
-            yield Difference(path, Described(self.words), actual)
+            yield Difference(path, Described(self.words_for(seen)), actual)
 
     def leaves(self) -> Iterator[Matcher]:
         """Yield the matcher and all that it is made of."""

@@ -6,7 +6,7 @@ compared as JSON. A value is compiled once, by `matcher`, which reports its erro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from spanscore.compare.differences import shown
@@ -74,6 +74,11 @@ def has_matcher(expected: Any) -> bool:
 def sources(matchers: Iterable[Matcher]) -> list[Callable[[str], bool]]:
     """Return for each `$from` a function that returns whether it reads the results of a tool."""
     return [part.is_source for each in matchers for part in each.leaves() if isinstance(part, FromEarlier)]
+
+
+def source_names(matchers: Iterable[Matcher]) -> Iterator[str]:
+    """Yield the tools that `$from` names, as they were given."""
+    yield from (part.tool for each in matchers for part in each.leaves() if isinstance(part, FromEarlier))
 
 
 class _At(NamedTuple):

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from spanscore.compare.by_matchers import passed
+from spanscore.compare.differences import ABSENT, Described, Difference
 from spanscore.compare.matchers.compiler import matcher
+from spanscore.compare.matchers.structures import Exact, Keys
 from spanscore.compare.names import Normalise
 from spanscore.compare.rules.called import CalledTools, named
 from spanscore.model.outcomes import MendedBy
@@ -81,12 +83,31 @@ class CompiledCall:
         Raises:
             TooMuchWorkError: to find out is too much work.
         """
-        calls = run.where(self.is_named)
-        if not self.needs_arguments:
-            return calls
+        if self not in run.made:
+            calls = run.where(self.is_named)
+            run.made[self] = [index for index in calls if self._fits(index, run)] if self.needs_arguments else calls
+        return run.made[self]
+
+    def compared(self, call: int, run: CalledTools) -> list[Difference]:
+        """Return what was compared in a call that matches: for each argument, the condition and the value.
+
+        Raises:
+            TooMuchWorkError: to find out is too much work.
+        """
+        actual, seen = passed(run.calls[call]), run.matching.before(call)
+        if not (isinstance(self.arguments, Keys) and isinstance(actual, dict)):
+            return [Difference((), Described(self.arguments.words_for(seen)), actual)]
         return [
-            index for index in calls if self.arguments.matches(passed(run.calls[index]), run.matching.before(index))
+            Difference(
+                (key,),
+                part.value if isinstance(part, Exact) else Described(part.words_for(seen)),
+                actual.get(key, ABSENT),
+            )
+            for key, part in self.arguments.keys.items()
         ]
+
+    def _fits(self, call: int, run: CalledTools) -> bool:
+        return self.arguments.matches(passed(run.calls[call]), run.matching.before(call))
 
 
 class CompiledWhen:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import Final, TypeAlias
@@ -35,6 +35,8 @@ class CalledTools:
         self.calls: Final = trajectory.calls
         self.names: Final = called_names(trajectory, normalise)
         """The normalised name of every call, also of calls that do not count."""
+        self.made: Final[dict[Hashable, list[int]]] = {}
+        """The calls that match each pattern that was looked for."""
 
     @cached_property
     def failed(self) -> Collection[int]:
@@ -64,7 +66,7 @@ class CalledTools:
     @cached_property
     def matching(self) -> Results:
         """The shared state of matchers of arguments."""
-        return Results([(name, call.result) for name, call in zip(self.names, self.calls, strict=True)])
+        return Results.of(self.names, self.calls)
 
     def where(self, matches: Matches) -> list[int]:
         """Return the calls that count of all tools that match, in order."""

@@ -37,7 +37,7 @@ class Conditions:
     def __init__(self, trajectory: Trajectory, names: Sequence[str]) -> None:
         self._calls: Final = trajectory.calls
         self._recorded: Final = trajectory.completeness
-        self._run: Final = Results([(name, call.result) for name, call in zip(names, trajectory.calls, strict=True)])
+        self._run: Final = Results.of(names, trajectory.calls)
         self._effort: Final = Effort()
         self._found: Final[dict[tuple[Hashable, int], CallVerdict]] = {}
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from spanscore.compare.effort import Effort, TooMuchWorkError
+from spanscore.compare.globs import is_glob
 from spanscore.contracts import Evaluator
 from spanscore.errors import ConfigError
 from spanscore.messages.plural import plural
@@ -135,7 +136,7 @@ class _Learner:
                 f"{MANY} runs"
             )
         parts = (
-            self._never_used,
+            self._names_of_tools,
             self._steps_and_rules,
             self._rounds,
             self._arguments,
@@ -172,10 +173,14 @@ class _Learner:
         self.evaluators[name] = entry
         return True
 
-    def _never_used(self) -> None:
+    def _names_of_tools(self) -> None:
         declared = {name for run in self._runs for name in run.tool_definitions}
-        if unused := sorted(declared - {name for run in self._runs for name in run.names}):
+        called = {name for run in self._runs for name in run.names}
+        if unused := sorted(declared - called):
             self.remarks.append(f"tools never used: {', '.join(unused)}")
+        if patterns := sorted(name for name in called if is_glob(name) or name.startswith("!")):
+            named = ", ".join(map(printable, patterns[:_NAMED])) + (", …" if len(patterns) > _NAMED else "")
+            self.remarks.append(f"tools whose names are read as globs, so that other tools match, too: {named}")
 
     def _steps_and_rules(self) -> None:
         names = [[call.name for call in run] for run in self._succeeded]
