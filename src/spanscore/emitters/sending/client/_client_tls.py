@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from spanscore.errors import ConfigError
-from spanscore.receivers.sockets.watched_files import WatchedFiles
+from spanscore.watched_files import WatchedFiles
 
 _Content = TypeVar("_Content")
 
