@@ -205,7 +205,7 @@ class TraceTable:
             self.past.ids.add(trace_id)
 
     def counts(self) -> Counts:
-        """Return what has become of every span and trace so far."""
+        """Return the counts of all spans and traces so far, by outcome."""
         counts = self._counts
         return replace(
             counts,

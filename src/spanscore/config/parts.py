@@ -61,7 +61,7 @@ def pipeline(
 
 
 def conversations(config: Config, pipeline: Pipeline) -> Conversations | None:
-    """Return what joins traces to conversations; None if that is not configured."""
+    """Return the object that joins traces to conversations; None if that is not configured."""
     if config.conversations is None:
         return None
     traces = config.traces
@@ -102,7 +102,7 @@ def engine(  # noqa: PLR0913 - the parts of a live process
 
 
 def _trace_keeper(config: Config, is_closed: Callable[[bytes], bool]) -> TraceKeeper | None:
-    """Return what decides which traces are kept; None if that is not configured.
+    """Return the object that decides which traces are kept; None if that is not configured.
 
     `is_closed` returns whether a trace was closed before.
     """
@@ -143,7 +143,7 @@ def wanted(config: Config, reader: DialectReader | None = None) -> Wanted:
 
 
 def masks(keys: Sequence[str]) -> Masks | None:
-    """Return what masks reports; None without masks. Of one process, equal values have equal marks.
+    """Return the masks of reports; None without keys. In one process, equal values have equal marks.
 
     Raises:
         InputError: a mask cannot be used.
@@ -157,7 +157,7 @@ def _key_of_process() -> bytes:
 
 
 def masked_requests(keys: Sequence[str]) -> MaskedRequests | None:
-    """Return what masks requests before they are written; None without masks.
+    """Return the object that masks requests before they are written; None without keys.
 
     Raises:
         InputError: a mask cannot be used.

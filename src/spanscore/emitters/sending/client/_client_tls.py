@@ -26,7 +26,7 @@ class TrustFiles:
     """The key of the client's certificate."""
 
     def watched(self, read: Callable[[], _Content]) -> WatchedFiles[_Content]:
-        """Return what is read from the files, which are read again when they change: certificates are renewed.
+        """Return the content of the files, which are read again when they change, as certificates are renewed.
 
         Raises:
             ConfigError: a file cannot be read, or has the wrong content.
