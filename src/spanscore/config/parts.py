@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Final, assert_never
 
-from spanscore.collect.held_trace import MOST_DELAYS
-from spanscore.collect.table import TraceTable
 from spanscore.config import Config, default
-from spanscore.contracts import Emitter, Roots, looks_at_results
+from spanscore.contracts import Emitter, looks_at_results
 from spanscore.model import Span, Unit
 from spanscore.reports.cases import CASE_KEYS, TEST_KEYS
 from spanscore.scoring.conversations.held import Conversations
-from spanscore.scoring.engine import Engine
 from spanscore.scoring.evaluator_entry import EvaluatorEntry
 from spanscore.scoring.pipeline import Pipeline
 from spanscore.trajectories.masks import Masks
@@ -24,14 +20,9 @@ from spanscore.trajectories.reader import DialectReader
 from spanscore.trajectories.wanted import UnusedTexts, Wanted, log_names, wanted_attributes
 
 if TYPE_CHECKING:
-    from spanscore.emitters.otlp.forward import Forward
-    from spanscore.emitters.otlp.trace_keeper import TraceKeeper
-    from spanscore.metrics.telemetry import OwnTelemetry
     from spanscore.recordings.masked_requests import MaskedRequests
 
 _KEY_BYTES: Final = 16
-_DECIDED_WITHIN_S: Final = 30.0
-"""After a trace is closed: far longer than evaluations take."""
 
 
 def pipeline(
@@ -67,53 +58,6 @@ def conversations(config: Config, pipeline: Pipeline) -> Conversations | None:
     traces = config.traces
     settings = replace(config.conversations, remember=traces.remember_traces, pause_wait_s=traces.pause_wait_s)
     return Conversations(settings, pipeline.turn_needs)
-
-
-def engine(  # noqa: PLR0913 - the parts of a live process
-    config: Config,
-    pipeline: Pipeline,
-    emitters: Mapping[str, Emitter],
-    telemetry: OwnTelemetry,
-    *,
-    onward: Forward | None = None,
-    dropped: Mapping[str, int] | None = None,
-) -> Engine:
-    """Return the engine of a live process, whose own metrics go to `telemetry`.
-
-    `onward` sends the spans on of the traces that the section `keep` keeps; `dropped` counts spans that never reach
-    the engine.
-    """
-    table = TraceTable(config.traces, root_condition(config, pipeline.reader))
-    keeper = None if onward is None else _trace_keeper(config, table.past.__contains__)
-    if keeper is not None and onward is not None:
-        onward.keep_by(keeper)
-    built = Engine(
-        table,
-        pipeline,
-        emitters,
-        time.monotonic,
-        measure=telemetry.measure,
-        dropped=dropped,
-        conversations=conversations(config, pipeline),
-        keep=None if keeper is None else onward,
-    )
-    telemetry.watch(built)
-    return built
-
-
-def _trace_keeper(config: Config, is_closed: Callable[[bytes], bool]) -> TraceKeeper | None:
-    """Return the object that decides which traces are kept; None if that is not configured.
-
-    `is_closed` returns whether a trace was closed before.
-    """
-    if config.keep is None:
-        return None
-    from spanscore.emitters.otlp.trace_keeper import TraceKeeper  # noqa: PLC0415 - few configurations have the section
-
-    traces = config.traces
-    longest_s = traces.max_trace_age_s + MOST_DELAYS * traces.longest_delay_s + _DECIDED_WITHIN_S
-    roots: Roots = "remote_parent" if traces.root == "remote_parent" else "parentless"
-    return TraceKeeper(config.keep, is_closed, remember=traces.remember_traces, longest_s=longest_s, roots=roots)
 
 
 def _limited(entry: EvaluatorEntry) -> EvaluatorEntry:

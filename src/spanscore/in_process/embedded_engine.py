@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from spanscore import config as configuration
 from spanscore.config import Config
 from spanscore.config import parts as wiring
-from spanscore.config.outputs import outputs
+from spanscore.config.outputs import connected_engine, outputs
 from spanscore.contracts import Emitter, Host
 from spanscore.contracts.instruments.own import EXPORT_FAILURES
 from spanscore.emitters.otlp import OtlpExporter
@@ -107,7 +107,7 @@ def process_engine(
     traces = config.traces
     if dropped is not None:  # the rest is for what waits, and for what has waited and is being taken in
         traces = replace(traces, max_bytes=max(1, traces.max_bytes - 2 * queue_bytes(config)))
-    engine = wiring.engine(replace(config, traces=traces), pipeline, emitters, telemetry, dropped=dropped)
+    engine = connected_engine(replace(config, traces=traces), pipeline, emitters, telemetry, dropped=dropped)
     for emitter in emitters.values():
         if isinstance(emitter, Handover | NotStarted):
             telemetry.observe(EXPORT_FAILURES, emitter.failures.copy)  # it may grow while it is read

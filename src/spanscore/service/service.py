@@ -13,7 +13,7 @@ from typing import Final
 
 from spanscore.config import Config
 from spanscore.config import parts as wiring
-from spanscore.config.outputs import outputs, serving
+from spanscore.config.outputs import connected_engine, outputs, serving
 from spanscore.contracts import Emitter
 from spanscore.emitters.sending.in_time import in_time
 from spanscore.metrics.telemetry import OwnTelemetry
@@ -97,7 +97,7 @@ class Service:
         show_pages(telemetry, readers, recent)
         self._emitters: Final = tuple(sending.values())
         pipeline = wiring.pipeline(config, emitters=self._emitters)
-        self.engine: Final = wiring.engine(config, pipeline, sending, telemetry, onward=onward)
+        self.engine: Final = connected_engine(config, pipeline, sending, telemetry, onward=onward)
         if onward is not None and onward.keeper is not None:
             show_keep(telemetry, onward.keeper.counts)
         self._live = LiveEngine(self.engine)
