@@ -12,12 +12,14 @@ from __future__ import annotations
 import atexit
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -243,3 +245,33 @@ def serve(*arguments: object, launcher: Sequence[str] = (), **environment: str) 
                 yield Command(process, output, errors)
             finally:
                 process.kill()
+
+
+@contextmanager
+def in_group(
+    command: Sequence[str], directory: Path, environment: Mapping[str, str]
+) -> Iterator[subprocess.Popen[str]]:
+    """Start a program in a group of processes of its own, all of which are killed at the end of the context."""
+
+    def kill() -> None:
+        with suppress(ProcessLookupError):  # all have ended
+            os.killpg(process.pid, signal.SIGKILL)
+
+    with subprocess.Popen(
+        command,
+        cwd=directory,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        too_late = threading.Timer(DEADLINE_S, kill)
+        too_late.start()
+        try:
+            yield process
+        finally:
+            too_late.cancel()
+            kill()
+            process.communicate(timeout=DEADLINE_S)  # until no process of the group can write any more

@@ -52,9 +52,10 @@ def blocks(language: str, contains: str = "") -> list[Any]:
 
 def test_the_map_of_the_packages() -> None:
     """The map has each package with the first line of its docstring, and each imports only those above it."""
-    rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", (DOCS / "architecture.md").read_text("utf-8"), re.MULTILINE)[:25]
     source = ROOT / "src" / "spanscore"
     top = {path.parent.name for path in source.glob("*/__init__.py")} | {path.stem for path in source.glob("[a-z]*.py")}
+    page = (DOCS / "architecture.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", page, re.MULTILINE)[: len(top)]
     layers = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"][2][
         "layers"
     ]

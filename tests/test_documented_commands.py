@@ -11,9 +11,8 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ import test_documented_runs
 import test_say_what
 from cli import test_agree, test_watch
 from cli.recorded_runs import recorded
+from commands import in_group
 from deadline import DEADLINE_S
 from integration import test_install
 from runs import test_golden_recipe
@@ -86,34 +86,12 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@contextmanager
-def started(script: str, directory: Path) -> Iterator[subprocess.Popen[str]]:
-    """Have a shell run commands, in a group of processes of their own that ends with this."""
+def started(script: str, directory: Path) -> AbstractContextManager[subprocess.Popen[str]]:
+    """Have a shell run commands."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     state = {"XDG_STATE_HOME": str(directory / "state"), "OTEL_BSP_SCHEDULE_DELAY": "1"}
     waiting = "trap : TERM"  # a shell that is told to end waits for its command, and ends as that does
-    with subprocess.Popen(
-        ["sh", "-ec", f"{waiting}\n{script}"],
-        cwd=directory,
-        env={**os.environ, "PATH": path, **state},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as process:
-        too_late = threading.Timer(DEADLINE_S, kill, (process,))
-        too_late.start()
-        try:
-            yield process
-        finally:
-            too_late.cancel()
-            kill(process)
-
-
-def kill(process: subprocess.Popen[str]) -> None:
-    """Kill a shell, and all that it has started."""
-    with suppress(ProcessLookupError):  # all have ended
-        os.killpg(process.pid, signal.SIGKILL)
+    return in_group(["sh", "-ec", f"{waiting}\n{script}"], directory, {**os.environ, "PATH": path, **state})
 
 
 @contextmanager

@@ -5,19 +5,17 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import threading
 import tomllib
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager
 from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
 
+from commands import in_group
 from deadline import DEADLINE_S
 
 ROOT = Path(__file__).parents[1]
@@ -74,35 +72,11 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@contextmanager
-def started(project: Path, packages: Path, *groups: str) -> Iterator[subprocess.Popen[str]]:
-    """Start the set-up, in a process group of its own that ends with the test."""
+def started(project: Path, packages: Path, *groups: str) -> AbstractContextManager[subprocess.Popen[str]]:
+    """Start the set-up."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("PIP_", "VIRTUAL_ENV"))}
     environment |= {"PYTHON": sys.executable, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(packages)}
-    with subprocess.Popen(
-        ["sh", "scripts/setup", *groups],
-        cwd=project,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as process:
-        too_late = threading.Timer(DEADLINE_S, kill, (process,))
-        too_late.start()
-        try:
-            yield process
-        finally:
-            too_late.cancel()
-            kill(process)
-            process.communicate(timeout=DEADLINE_S)  # until no process of the group can write any more
-
-
-def kill(process: subprocess.Popen[str]) -> None:
-    """Kill a set-up, and all that it has started."""
-    with suppress(ProcessLookupError):  # all have ended
-        os.killpg(process.pid, signal.SIGKILL)
+    return in_group(["sh", "scripts/setup", *groups], project, environment)
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, list[str]]:

@@ -11,6 +11,6 @@ def test_a_span_is_followed_on_all_threads() -> None:
         "receivers/otlp/over_grpc.py _Services._handler.<locals>.export",
         "scoring/engine.py Engine.take",
         "storage/storage.py Storage.append",
-        "storage/directory.py Directory.sync",
+        "storage/syncer.py Syncer._round",
         "emitters/prometheus.py Prometheus.emit",
     } <= ways.functions_on_the_way()

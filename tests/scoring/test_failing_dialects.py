@@ -66,6 +66,8 @@ def test_offline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"{FAILED} on 1 spans (ZeroDivisionError)" in err
     (outcome,) = outcomes(out)
     assert ("skipped", True) == (outcome["outcome"], outcome["reason"].startswith(FAILED))
+    assert 1 == main(["score", str(recording), "--allow-unscored"])
+    assert f"{FAILED} (ZeroDivisionError, 1x)" in " ".join(capsys.readouterr().out.split())
 
 
 def test_serve(caplog: pytest.LogCaptureFixture) -> None:

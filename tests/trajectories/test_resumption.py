@@ -703,4 +703,4 @@ def test_thousands_of_runs_that_may_wait() -> None:
 
     with costs_at_most(cpu_s=0.5):
         parts = PartsOfRuns(*trace)
-    assert parts.known(0, {"spans_missing": 0}, 0)["may_pause"]
+    assert parts.completeness(0, {"spans_missing": 0}, (), 0).may_pause

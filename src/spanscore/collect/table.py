@@ -63,7 +63,7 @@ class TraceTable:
         """The number of open traces that were evicted, by the setting that is the limit, since the last read."""
         self.too_late: Final[list[Span]] = []
         """Spans whose trace is closed and no longer kept, since the last read."""
-        self.put_off: Callable[[bytes, float], float] = lambda _trace_id, _waited_s: 0.0
+        self.put_off: Callable[[bytes, float], float] | None = None
         """Returns how long to keep a trace open that is due, by its id and the seconds that it waited for another span.
         For a caller that knows of spans that it has not read."""
         self.ended: deque[tuple[float, bytes]] = deque(maxlen=0)
@@ -205,7 +205,7 @@ class TraceTable:
             self.past.ids.add(trace_id)
 
     def counts(self) -> Counts:
-        """Return what has become of every span and trace so far."""
+        """Return the counts of all spans and traces so far, by outcome."""
         counts = self._counts
         return replace(
             counts,
@@ -301,18 +301,17 @@ class TraceTable:
             due_at = trace.due_at(self._settings)
             if due_at > trace.check_at:
                 self.open.deadlines.set(trace, due_at)
-            elif (put_off_to := self._put_off(trace, due_at)) > self._now:
+            elif self.put_off is not None and (put_off_to := self._put_off(trace, due_at, self.put_off)) > self._now:
                 self.open.deadlines.set(trace, put_off_to)
             else:
                 self._close(trace, CloseReason.TIMED_OUT)
         closings, self._closings = self._closings, []
         return closings
 
-    def _put_off(self, trace: HeldTrace, due_at: float) -> float:
+    def _put_off(self, trace: HeldTrace, due_at: float, put_off: Callable[[bytes, float], float]) -> float:
         """Return when to look again at a trace that is due, or a time that has come."""
-        waited_s = due_at - trace.last_at
         latest = min(due_at + _PUT_OFF_S, trace.first_at + self._settings.max_trace_age_s)
-        return min(latest, self._now + self.put_off(trace.trace_id, waited_s))
+        return min(latest, self._now + put_off(trace.trace_id, due_at - trace.last_at))
 
     def _close_full(self, trace: HeldTrace, span: Span) -> None:
         if self._place(trace, span) is None:

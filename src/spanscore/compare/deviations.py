@@ -119,7 +119,7 @@ class Deviation:
         return cls(kind="limit", tool="", expected=limit)
 
     def words(self, *, content: bool) -> str:
-        """Return what is wrong, and in which call: `issue_refund was called out of order (call 3)`.
+        """Return the deviation in words, with its call: `issue_refund was called out of order (call 3)`.
 
         Args:
             content: whether the words may show arguments, results and error messages.
@@ -244,7 +244,7 @@ def unmet(
     names: Sequence[str],
     nearest: Callable[[int, int, list[int]], Deviation],
 ) -> list[Deviation]:
-    """Return what is wrong with each expected call that found none: no call of its tool is left, or it deviates.
+    """Return the deviation of each expected call without a match: no call of its tool is left, or one deviates.
 
     Args:
         tools: of the expected calls.

@@ -30,9 +30,9 @@ class Loop(NamedTuple):
 
 
 def result_key(call: ToolCall) -> Hashable:
-    """Return what the result of a call has in common with equal ones.
+    """Return the key of the result of a call; equal results have equal keys.
 
-    A call that failed and one that did not have different results, even if none of both is recorded.
+    The keys of a failed call and of a successful one differ, even if neither result is recorded.
     """
     return (NOT_RECORDED, call.error is None) if call.result is NOT_RECORDED else json_key(call.result)
 

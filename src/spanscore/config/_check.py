@@ -111,7 +111,7 @@ def without_values(text: str, node: Node) -> str:
 
 
 def taking_out_values(node: Node) -> Callable[[str], str]:
-    """Return what takes the values that environment variables hold out of messages about a node."""
+    """Return a function that replaces values of environment variables by their references, in messages about a node."""
     names: dict[str, str] = {}
     for each in node.expanded():
         if each.text:

@@ -1,18 +1,29 @@
-"""Builds the configured emitters of scores and of our own metrics."""
+"""Builds the configured emitters of scores and of our own metrics, and the engine that feeds them."""
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
+from spanscore.collect.held_trace import MOST_DELAYS
+from spanscore.collect.table import TraceTable
 from spanscore.config import Config
+from spanscore.config.parts import conversations, root_condition
 from spanscore.contracts import Emitter, Host, PassingOn, Roots, SendsMetrics, Sink
 from spanscore.contracts.plugins import find
 from spanscore.emitters.otlp.forward import Forward
+from spanscore.emitters.otlp.trace_keeper import TraceKeeper
 from spanscore.errors import ConfigError, OutputError
 from spanscore.metrics.exposition import Exposition
+from spanscore.metrics.telemetry import OwnTelemetry
+from spanscore.scoring.engine import Engine
+from spanscore.scoring.pipeline import Pipeline
+
+_DECIDED_WITHIN_S: Final = 30.0
+"""After a trace is closed: far longer than evaluations take."""
 
 _log = logging.getLogger(__name__)
 
@@ -88,3 +99,46 @@ def serving(config: Config) -> Host:
         delay_s=config.traces.longest_delay_s,
     )
     return Host(passes_on=passing)
+
+
+def connected_engine(  # noqa: PLR0913 - the parts of a live process
+    config: Config,
+    pipeline: Pipeline,
+    emitters: Mapping[str, Emitter],
+    telemetry: OwnTelemetry,
+    *,
+    onward: Forward | None = None,
+    dropped: Mapping[str, int] | None = None,
+) -> Engine:
+    """Return the engine of a live process, whose own metrics go to `telemetry`.
+
+    `onward` sends the spans on of the traces that the section `keep` keeps; `dropped` counts spans that never reach
+    the engine.
+    """
+    traces = config.traces
+    table = TraceTable(traces, root_condition(config, pipeline.reader))
+    keep = None
+    if config.keep is not None and onward is not None:
+        roots: Roots = "remote_parent" if traces.root == "remote_parent" else "parentless"
+        onward.keep_by(
+            TraceKeeper(
+                config.keep,
+                table.past.__contains__,
+                remember=traces.remember_traces,
+                longest_s=traces.max_trace_age_s + MOST_DELAYS * traces.longest_delay_s + _DECIDED_WITHIN_S,
+                roots=roots,
+            )
+        )
+        keep = onward
+    built = Engine(
+        table,
+        pipeline,
+        emitters,
+        time.monotonic,
+        measure=telemetry.measure,
+        dropped=dropped,
+        conversations=conversations(config, pipeline),
+        keep=keep,
+    )
+    telemetry.watch(built)
+    return built

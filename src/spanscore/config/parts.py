@@ -8,9 +8,8 @@ from functools import cache
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Final, assert_never
 
-from spanscore.collect.held_trace import MOST_DELAYS
 from spanscore.config import Config, default
-from spanscore.contracts import Emitter, Roots, looks_at_results
+from spanscore.contracts import Emitter, looks_at_results
 from spanscore.model import Span, Unit
 from spanscore.reports.cases import CASE_KEYS, TEST_KEYS
 from spanscore.scoring.conversations.held import Conversations
@@ -21,12 +20,9 @@ from spanscore.trajectories.reader import DialectReader
 from spanscore.trajectories.wanted import UnusedTexts, Wanted, log_names, wanted_attributes
 
 if TYPE_CHECKING:
-    from spanscore.emitters.otlp.trace_keeper import TraceKeeper
     from spanscore.recordings.masked_requests import MaskedRequests
 
 _KEY_BYTES: Final = 16
-_DECIDED_WITHIN_S: Final = 30.0
-"""After a trace is closed: far longer than evaluations take."""
 
 
 def pipeline(
@@ -56,27 +52,12 @@ def pipeline(
 
 
 def conversations(config: Config, pipeline: Pipeline) -> Conversations | None:
-    """Return what joins traces to conversations; None if that is not configured."""
+    """Return the object that joins traces to conversations; None if that is not configured."""
     if config.conversations is None:
         return None
     traces = config.traces
     settings = replace(config.conversations, remember=traces.remember_traces, pause_wait_s=traces.pause_wait_s)
     return Conversations(settings, pipeline.turn_needs)
-
-
-def trace_keeper(config: Config, is_closed: Callable[[bytes], bool]) -> TraceKeeper | None:
-    """Return what decides which traces are kept; None if that is not configured.
-
-    `is_closed` returns whether a trace was closed before.
-    """
-    if config.keep is None:
-        return None
-    from spanscore.emitters.otlp.trace_keeper import TraceKeeper  # noqa: PLC0415 - few configurations have the section
-
-    traces = config.traces
-    longest_s = traces.max_trace_age_s + MOST_DELAYS * traces.longest_delay_s + _DECIDED_WITHIN_S
-    roots: Roots = "remote_parent" if traces.root == "remote_parent" else "parentless"
-    return TraceKeeper(config.keep, is_closed, remember=traces.remember_traces, longest_s=longest_s, roots=roots)
 
 
 def _limited(entry: EvaluatorEntry) -> EvaluatorEntry:
@@ -106,7 +87,7 @@ def wanted(config: Config, reader: DialectReader | None = None) -> Wanted:
 
 
 def masks(keys: Sequence[str]) -> Masks | None:
-    """Return what masks reports; None without masks. Of one process, equal values have equal marks.
+    """Return the masks of reports; None without keys. In one process, equal values have equal marks.
 
     Raises:
         InputError: a mask cannot be used.
@@ -120,7 +101,7 @@ def _key_of_process() -> bytes:
 
 
 def masked_requests(keys: Sequence[str]) -> MaskedRequests | None:
-    """Return what masks requests before they are written; None without masks.
+    """Return the object that masks requests before they are written; None without keys.
 
     Raises:
         InputError: a mask cannot be used.

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from spanscore import config as configuration
-from spanscore.collect.table import TraceTable
 from spanscore.config import Config
 from spanscore.config import parts as wiring
-from spanscore.config.outputs import outputs
+from spanscore.config.outputs import connected_engine, outputs
 from spanscore.contracts import Emitter, Host
 from spanscore.contracts.instruments.own import EXPORT_FAILURES
 from spanscore.emitters.otlp import OtlpExporter
@@ -109,17 +107,7 @@ def process_engine(
     traces = config.traces
     if dropped is not None:  # the rest is for what waits, and for what has waited and is being taken in
         traces = replace(traces, max_bytes=max(1, traces.max_bytes - 2 * queue_bytes(config)))
-    table = TraceTable(traces, wiring.root_condition(config, pipeline.reader))
-    engine = Engine(
-        table,
-        pipeline,
-        emitters,
-        time.monotonic,
-        measure=telemetry.measure,
-        dropped=dropped,
-        conversations=wiring.conversations(config, pipeline),
-    )
-    telemetry.watch(engine)
+    engine = connected_engine(replace(config, traces=traces), pipeline, emitters, telemetry, dropped=dropped)
     for emitter in emitters.values():
         if isinstance(emitter, Handover | NotStarted):
             telemetry.observe(EXPORT_FAILURES, emitter.failures.copy)  # it may grow while it is read

@@ -41,7 +41,7 @@ def paths_apart(paths: Sequence[str]) -> list[str]:
 
 
 def apart(expected: str, actual: str, *, are_cut: bool = False) -> tuple[str, str]:
-    """Return what is expected and what came, escaped where the two look alike.
+    """Return both texts, the expected and the actual one; escaped if they look alike.
 
     Args:
         expected: a value as JSON, a name, or words in which texts stand in quotes: `one of "a", "b"`.

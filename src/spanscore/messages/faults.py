@@ -47,7 +47,7 @@ class Faults:
         self._told: Final[set[str]] = set()
 
     def contain(self, error: BaseException, what: str) -> None:
-        """Log an error that stays here, the first of its kind; raise it again where it is the user's interrupt."""
+        """Log the first error of each kind, and raise none, except an interrupt by the user on the main thread."""
         if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
             raise error
         is_new = self.tell_once(f"{what}: {fault(error)}", kind=f"{what}: {type(error).__name__}")

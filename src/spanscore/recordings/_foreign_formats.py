@@ -255,7 +255,7 @@ def _renamed(batch: Document) -> dict[str, Any]:
 
 
 def _member(value: Any, *keys: str) -> Any:
-    """Return what is inside of nested objects, None if it is not there."""
+    """Return the value at a path of keys in nested objects; None if a key is missing."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value

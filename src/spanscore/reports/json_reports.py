@@ -45,7 +45,7 @@ def is_report(value: Any) -> bool:
 
 
 def identity_of(report: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return what the reports of one run, or of one conversation, have in common: a later one replaces the others."""
+    """Return the identity of a run or a conversation; a later report with the same identity replaces earlier ones."""
     turns = report.get("turns")
     if isinstance(turns, list) and turns and isinstance(turns[0], dict):
         return (str(report.get("conversation_id")), str(turns[0].get("trace_id")))
@@ -53,7 +53,7 @@ def identity_of(report: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def counted_run(report: Mapping[str, Any]) -> CountedRun:
-    """Return what is counted of a report. It is a run of the time at which its first call started."""
+    """Return the counted run of a report in JSON; its time is the start of its first call."""
     outcomes: Mapping[str, Mapping[str, Any]] = report["outcomes"]
     agent = report.get("agent")
     found = tuple(Reason(_evaluator(text, outcomes), text) for text in reasons_in(report))

@@ -102,7 +102,7 @@ class CountedRun(NamedTuple):
 
     @classmethod
     def of(cls, report: Report) -> CountedRun:
-        """Return what is counted of a report."""
+        """Return the counted run of a report."""
         run = report.trajectory
         found = reasons(report) if report.failing else ()
         return cls(

@@ -38,7 +38,7 @@ def with_verdicts(trace: Trace, reports: Iterable[Report], revised: Counter[tupl
 
 
 def _run(report: Report) -> bytes:
-    """Return what tells a run from others of its trace."""
+    """Return the key of a run among the runs of its trace."""
     return report.trajectory.root_span_id if report.trajectory.unit is Unit.AGENT else b""
 
 

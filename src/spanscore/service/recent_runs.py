@@ -200,7 +200,7 @@ class RecentRuns(Immediate):
 
 
 def _identity(report: Report) -> bytes:
-    """Return what revisions of a run, or of a conversation, have in common."""
+    """Return the identity of a run or a conversation; it is the same in all revisions."""
     conversation = report.conversation
     if conversation is not None:
         return conversation.key + conversation.turns[0].trace_id

@@ -11,10 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from spanscore.collect.table import TraceTable
 from spanscore.config import Config
 from spanscore.config import parts as wiring
-from spanscore.config.outputs import outputs, serving
+from spanscore.config.outputs import connected_engine, outputs, serving
 from spanscore.contracts import Emitter
 from spanscore.emitters.sending.in_time import in_time
 from spanscore.metrics.telemetry import OwnTelemetry
@@ -25,7 +24,6 @@ from spanscore.receivers.intake.requests import Busy
 from spanscore.receivers.kafka import Kafka
 from spanscore.receivers.kafka.settings import KafkaReceiver
 from spanscore.receivers.sockets.listening import Address
-from spanscore.scoring.engine import Engine
 from spanscore.scoring.live_engine import LiveEngine
 from spanscore.scoring.monitors.monitors import Monitors
 from spanscore.service.config_changes import restart_keys
@@ -99,24 +97,10 @@ class Service:
         show_pages(telemetry, readers, recent)
         self._emitters: Final = tuple(sending.values())
         pipeline = wiring.pipeline(config, emitters=self._emitters)
-        table = TraceTable(config.traces, wiring.root_condition(config, pipeline.reader))
-        keeper = wiring.trace_keeper(config, table.past.__contains__)
-        if keeper is not None and onward is not None:
-            onward.keep_by(keeper)
-            show_keep(telemetry, keeper.counts)
-        self._live = LiveEngine(
-            Engine(
-                table,
-                pipeline,
-                sending,
-                time.monotonic,
-                measure=telemetry.measure,
-                conversations=wiring.conversations(config, pipeline),
-                keep=None if keeper is None else onward,
-            )
-        )
-        self.engine: Final = self._live.engine
-        telemetry.watch(self.engine)
+        self.engine: Final = connected_engine(config, pipeline, sending, telemetry, onward=onward)
+        if onward is not None and onward.keeper is not None:
+            show_keep(telemetry, onward.keeper.counts)
+        self._live = LiveEngine(self.engine)
         self._admission = Admission(max_bytes=max(request_memory(), 4 * largest_request(config)), trouble=self._trouble)
         self._durability: Durability | None = None
         # Kafka itself keeps its records.

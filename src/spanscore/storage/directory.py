@@ -142,8 +142,7 @@ class Directory:
     def truncate(self, file: int, size: int) -> None:
         os.ftruncate(file, size)
 
-    def sync(self, file: int) -> None:
-        _sync(file)
+    sync = staticmethod(_sync)
 
     def close(self, file: int) -> None:
         os.close(file)

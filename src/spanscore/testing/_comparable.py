@@ -30,13 +30,13 @@ def comparable(answer: Any) -> Hashable:
 
 @cache
 def _values(kind: type[Any]) -> Callable[[Any], tuple[Any, ...]] | None:
-    """Return what gives the values of all fields of a dataclass."""
+    """Return a function that returns the values of all fields of a dataclass; None if there are no fields."""
     names = [field.name for field in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else []
     return attrgetter(*names, names[0]) if names else None  # of one name it gives no tuple
 
 
 def contents(trajectory: Trajectory) -> Hashable:
-    """Return what an evaluator could change in a trajectory as such a value."""
+    """Return a comparable copy of all parts of a trajectory that an evaluator could change."""
     calls = tuple(
         (call.name, json_key(call.arguments), json_key(call.result), call.error, call.start_ns, call.sequence)
         for call in trajectory.calls

@@ -11,9 +11,9 @@ from spanscore.model import NOT_RECORDED, Lack, Trace, Trajectory
 from spanscore.trajectories.reader import DialectReader
 
 CONTENT: Final[frozenset[Lack]] = frozenset({"arguments", "results", "user messages", "tool calls"})
-"""What may be kept outside the telemetry."""
+"""Kinds of data that may be kept outside the telemetry."""
 _OF_TOOLS: Final[frozenset[Lack]] = frozenset({"arguments", "results", "durations"})
-"""What spans of tools have; all else is in spans of models."""
+"""Kinds of data in spans of tools; all other kinds are in spans of models."""
 
 _ATTRIBUTES: Final[Mapping[Lack, str]] = {
     "arguments": "gen_ai.tool.call.arguments",

@@ -49,6 +49,31 @@ _RAN: Final = re.compile(r"while running the tool|(?:tool|function) (?:failed|er
 
 
 def lost_calls(
+    tree: SpanTree,
+    requested: Requested,
+    calls: Sequence[tuple[int, ToolCall]],
+    ranks: Mapping[int, int | None],
+    run_of: Sequence[int],
+) -> Iterator[int]:
+    """Yield for each span that was lost the position of the span that proves it: of a model, or of an agent.
+
+    Args:
+        tree: the spans.
+        requested: the requests of the models.
+        calls: executed calls by the position of their span, and answered requests by the position of the model's span.
+        ranks: the rank of the request of each executed call, as `joined` finds it.
+        run_of: the agent's run that each span works in.
+    """
+    if requested.requests:
+        yield from _answered(tree, requested, calls, run_of)
+        yield from _answered_without_ids(tree, requested, ranks, run_of)
+    if tree.calls and tree.models:
+        yield from _unshown(tree, calls, run_of)
+    if tree.calls and tree.agents:
+        yield from _unasked(tree, run_of)
+
+
+def _answered(
     tree: SpanTree, requested: Requested, calls: Sequence[tuple[int, ToolCall]], run_of: Sequence[int]
 ) -> list[int]:
     """Return for each call whose span was lost the position of the model's span that requested it.
@@ -59,15 +84,7 @@ def lost_calls(
 
     - a framework's answer for an unknown tool, or for refused arguments, recognised by its text;
     - the result of a provider's own tool, which is in the message of the model itself.
-
-    Args:
-        tree: the spans.
-        requested: the requests of the models.
-        calls: executed calls by the position of their span, and answered requests by the position of the model's span.
-        run_of: the agent's run that each span works in.
     """
-    if not requested.requests:
-        return []
     asked = [(index, call) for index, call in calls if index not in tree.calls]
     are_recorded = len(asked) < len(calls) or any(tree.spans[index].scope in RUN_THEIR_TOOLS for index in tree.agents)
     if not asked or not are_recorded:
@@ -81,20 +98,15 @@ def lost_calls(
     ]
 
 
-def unshown_calls(tree: SpanTree, calls: Sequence[tuple[int, ToolCall]], run_of: Sequence[int]) -> list[int]:
+def _unshown(tree: SpanTree, calls: Sequence[tuple[int, ToolCall]], run_of: Sequence[int]) -> list[int]:
     """Return the positions of the models' spans that asked for calls which neither a span nor a message shows.
 
     The messages are not recorded, or cut off: the model's finish reason says that it asked for calls. It was asked
     again in the same run, which needs their results, and no span in between may show them. Without any execution in the
     trace, none may be recorded at all. Where a run continues after a pause, a model may be shown to ask for the calls
     that were made before.
-
-    Args:
-        tree: the spans.
-        calls: as above.
-        run_of: as above.
     """
-    if not calls or not tree.models or not any(index in tree.calls for index, _ in calls):
+    if not any(index in tree.calls for index, _ in calls):
         return []
     if any(tree.readings[index].resumes for index in tree.pauses):
         return []
@@ -116,22 +128,14 @@ def unshown_calls(tree: SpanTree, calls: Sequence[tuple[int, ToolCall]], run_of:
     return found
 
 
-def lost_without_ids(
+def _answered_without_ids(
     tree: SpanTree, requested: Requested, ranks: Mapping[int, int | None], run_of: Sequence[int]
 ) -> list[int]:
     """Return for each call without an id whose span was lost the position of the model's span that requested it.
 
     Gemini's calls have no ids: what the next model of the run was sent shows their results by their order. The trace
     must record executions, as above, and the result must be a tool's.
-
-    Args:
-        tree: the spans.
-        requested: the requests of the models.
-        ranks: the rank of the request of each executed call, as `joined` finds it.
-        run_of: the agent's run that each span works in.
     """
-    if not requested.requests:
-        return []
     made = {rank for rank in ranks.values() if rank is not None}
     unmade = [
         (index, request)
@@ -158,19 +162,13 @@ def lost_without_ids(
     return [index for index, request in unmade if _key(request) in have_result.get(index, ())]
 
 
-def lost_requests(tree: SpanTree, run_of: Sequence[int]) -> list[int]:
+def _unasked(tree: SpanTree, run_of: Sequence[int]) -> list[int]:
     """Return the positions of the spans of agents that have made calls although no span shows a request to a model.
 
     Their framework makes calls only if a model asks for them, and writes a span for each request to a model: some were
     not received, nor maybe the spans of other calls. Runs that failed are left out. So are those with other spans
     beside the calls, which may stand for the requests, unless the dialect knows of the call that it was asked for.
-
-    Args:
-        tree: the spans.
-        run_of: the agent's run that each span works in.
     """
-    if not tree.agents or not tree.calls:
-        return []
     others = {index for index in tree.agents if tree.spans[index].status_code != StatusCode.ERROR}
     others -= {run_of[index] for index in tree.models}
     if not others:

@@ -8,7 +8,8 @@ from itertools import chain
 from typing import Any, Final
 
 from spanscore.contracts import CallState
-from spanscore.model import ToolCall, WithheldCall
+from spanscore.model import Completeness, ToolCall, WithheldCall
+from spanscore.model.completeness import recorded
 from spanscore.trajectories.earlier_calls import EarlierCalls, earlier_calls
 from spanscore.trajectories.readings import NONE
 from spanscore.trajectories.resumption import Resumption
@@ -51,7 +52,7 @@ class PartsOfRuns:
             self._earlier_of.setdefault(run_of[each.model], []).append(each)
         continued = [each for each in self._earlier if each.is_resumed]
         begun_unseen = self._begun_unseen(listed, ranks, continued, withheld) if resumption.below else []
-        self._may_continue: Final = self._possibly_continuing(listed) | self._begun_doubtfully(listed)
+        self._may_continue: Final = self._possibly_continuing(listed)
         unseen = [*resumption.cut, *begun_unseen, *resumption.others]
         self._is_any: Final = bool(
             told or self._earlier or unseen or self._may_continue or tree.pauses or withheld.may_wait
@@ -113,30 +114,31 @@ class PartsOfRuns:
             if begin or before:
                 calls[run] = [*begin, *chain.from_iterable((*before.pop(call.span_id, ()), call) for call in made)]
 
-    def known(self, run: int, seen: dict[str, Any], lost: int) -> dict[str, Any]:
-        """Return the completeness of a run, by its fields.
+    def completeness(self, run: int, seen: Mapping[str, Any], calls: Iterable[ToolCall], lost: int) -> Completeness:
+        """Return the completeness of a run.
 
         Args:
             run: the position of its span.
-            seen: the completeness of the trace.
+            seen: the completeness of the trace, by its fields.
+            calls: the calls of the run.
             lost: the number of its calls whose span was lost.
         """
-        if lost:
-            seen = {**seen, "spans_missing": seen["spans_missing"] + lost}
-        if not self._is_any:
-            return seen
-        return {
-            **seen,
-            "paused": tuple(self._paused.get(run, ())),
-            "resumed": run in self._resumed or run in self._unseen,
-            "begin_unseen": run in self._unseen,
-            "between_unseen": run in self._between_unseen,
-            "may_pause": run in self._may_pause and run not in self._paused,
-            "may_continue": run in self._may_continue and run not in self._unseen,
-            "uncertain": tuple(
-                dict.fromkeys(call.name for each in self._earlier_of.get(run, ()) for call in each.uncertain)
-            ),
-        }
+        arguments_recorded, results_recorded = recorded(calls)
+        known = {**seen, "arguments_recorded": arguments_recorded, "results_recorded": results_recorded}
+        known["spans_missing"] += lost
+        if self._is_any:
+            known |= {
+                "paused": tuple(self._paused.get(run, ())),
+                "resumed": run in self._resumed or run in self._unseen,
+                "begin_unseen": run in self._unseen,
+                "between_unseen": run in self._between_unseen,
+                "may_pause": run in self._may_pause and run not in self._paused,
+                "may_continue": run in self._may_continue and run not in self._unseen,
+                "uncertain": tuple(
+                    dict.fromkeys(call.name for each in self._earlier_of.get(run, ()) for call in each.uncertain)
+                ),
+            }
+        return Completeness(**known)
 
     def around(self, run: int) -> dict[str, Any]:
         """Return the calls of a run that are none of its calls, by the fields of a trajectory."""
@@ -202,29 +204,29 @@ class PartsOfRuns:
         return runs
 
     def _possibly_continuing(self, listed: Sequence[tuple[int, ToolCall]]) -> set[int]:
-        """Return the runs without a call that may continue after a refused one: only hidden messages would show it."""
-        silent = {self._run_of[index] for index, each in enumerate(self._tree.readings) if each.refuses_silently}
-        if silent:
-            silent -= {self._run_of[index] for index, _ in listed} | self._earlier_of.keys()
-        if not silent:
-            return silent
-        first: dict[int, int] = {}
-        for index in self._tree.models:
-            first.setdefault(self._run_of[index], index)
-        return {
-            run
-            for run, index in first.items()
-            if run in silent
-            and (self._tree.readings[index].leaves_out_calls or not self._tree.model_readings[index].history)
-        }
+        """Return the runs that may continue after a refused call: only hidden messages would show it.
 
-    def _begun_doubtfully(self, listed: Sequence[tuple[int, ToolCall]]) -> set[int]:
-        """Return the runs that continue after a refused call if one of their calls was refused."""
-        return {
+        These are runs without a call, and runs that continue if one of their calls was refused.
+        """
+        found = {
             self._run_of[index]
             for index, call in listed
             if call.may_be_refused and self._tree.calls[index].refusal == "hidden at start"
         }
+        silent = {self._run_of[index] for index, each in enumerate(self._tree.readings) if each.refuses_silently}
+        if silent:
+            silent -= {self._run_of[index] for index, _ in listed} | self._earlier_of.keys()
+        if not silent:
+            return found
+        first: dict[int, int] = {}
+        for index in self._tree.models:
+            first.setdefault(self._run_of[index], index)
+        return found.union(
+            run
+            for run, index in first.items()
+            if run in silent
+            and (self._tree.readings[index].leaves_out_calls or not self._tree.model_readings[index].history)
+        )
 
     def _begins(self, index: int) -> bool:
         """Return whether no call and no model's span starts before a span."""

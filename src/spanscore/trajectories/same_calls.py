@@ -25,12 +25,12 @@ _MCP_METHOD: Final = "mcp.method.name"
 
 def merged_calls(tree: SpanTree) -> dict[int, CallReading]:
     """Return each call merged from its spans, in the order of their start, by the position of its outermost span."""
-    return {index: _merged(readings) for index, readings in same_calls(tree).items()}
+    return {
+        index: _merged(readings) if len(readings) > 1 else readings[0] for index, readings in same_calls(tree).items()
+    }
 
 
 def _merged(readings: Sequence[CallReading]) -> CallReading:
-    if len(readings) == 1:
-        return readings[0]
     joined = joined_calls(readings)
     if joined.state in {"waits", "refused"}:
         return replace(joined, error=None, error_type=None)
@@ -48,9 +48,7 @@ def same_calls(tree: SpanTree) -> dict[int, list[CallReading]]:
     an agent's run nor a model's request between them; or they overlap, and have one call id or come from different
     instrumentations.
     """
-    if not tree.parts and len(tree.calls) <= 1:
-        return {index: [reading] for index, reading in tree.calls.items()}
-    if _are_apart(tree):
+    if (not tree.parts and len(tree.calls) <= 1) or _are_apart(tree):
         return {index: [reading] for index, reading in tree.calls.items()}
     above = tree.nearest(tree.calls, barrier=(tree.agents.keys() | tree.models) - tree.calls.keys())
     tops = topmost(_owners(tree, above))

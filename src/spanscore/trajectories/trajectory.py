@@ -6,7 +6,7 @@ The joins use only the span tree, independent of instrumentations; dialects read
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -16,7 +16,6 @@ from spanscore.model import (
     JSON,
     NO_SPAN,
     CloseReason,
-    Completeness,
     Invocation,
     Later,
     Span,
@@ -26,9 +25,8 @@ from spanscore.model import (
     Unit,
     reported_trace_id,
 )
-from spanscore.model.completeness import recorded
 from spanscore.trajectories.listed_calls import executed_calls, requested_calls
-from spanscore.trajectories.lost_calls import lost_calls, lost_requests, lost_without_ids, unshown_calls
+from spanscore.trajectories.lost_calls import lost_calls
 from spanscore.trajectories.masked import is_masked, without_marks
 from spanscore.trajectories.model_answers import unrecorded
 from spanscore.trajectories.model_calls import ModelCalls
@@ -98,12 +96,7 @@ def trajectories(
     executed = executed_calls(tree, merged, requested, withheld, ranks)
     listed_calls = executed or requested_calls(tree, requested, withheld)
     lost: dict[int, int] = {}
-    for index in (
-        *lost_calls(tree, requested, listed_calls, invoked_of),
-        *unshown_calls(tree, listed_calls, invoked_of),
-        *lost_without_ids(tree, requested, ranks, invoked_of),
-        *lost_requests(tree, invoked_of),
-    ):
+    for index in lost_calls(tree, requested, listed_calls, ranks, invoked_of):
         lost[run_of[index]] = lost.get(run_of[index], 0) + 1
     unlisted = frozenset() if executed else frozenset(run_of[index] for index in unrecorded(tree))
     models = ModelCalls(tree) if model_calls else None
@@ -134,7 +127,7 @@ def trajectories(
                 calls=found,
                 unit=unit,
                 response_id=responses.get(run),
-                completeness=_completeness_of(found, parts.known(run, seen, lost.get(run, 0))),
+                completeness=parts.completeness(run, seen, found, lost.get(run, 0)),
                 **parts.around(run),
                 invocations=tuple(each for of, each in made.items() if unit is Unit.TRACE or of == run)
                 if made
@@ -208,11 +201,6 @@ def _of_models(models: ModelCalls, run: int, run_of: Sequence[int]) -> dict[str,
     user, system = models.texts(lambda index: run_of[index] == run)
     calls = models.of(lambda index: run_of[index] == run)
     return {"model_calls": calls, "user_text": user, "system_text": system}
-
-
-def _completeness_of(calls: Sequence[ToolCall], known: Mapping[str, Any]) -> Completeness:
-    arguments_recorded, results_recorded = recorded(calls)
-    return Completeness(arguments_recorded=arguments_recorded, results_recorded=results_recorded, **known)
 
 
 def _seen(trace: Trace, tree: SpanTree) -> dict[str, Any]:

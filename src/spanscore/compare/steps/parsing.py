@@ -98,7 +98,7 @@ class _StepReader:
         self._leaves = 0
 
     def attempt(self, read: Callable[[], _T]) -> _T | None:
-        """Return what is read; None if there is a mistake, which is collected."""
+        """Call the function and return its result; if it raises, collect the mistake and return None."""
         try:
             return read()
         except ValueError as error:

@@ -64,7 +64,7 @@ def rows(path: Path) -> Rows:
 
 
 def _content(path: Path) -> bytes:
-    """Return what a file holds, up to a byte more than is allowed. Reading a device could block forever."""
+    """Return the content of a file, at most one byte more than allowed. Reading a device could block forever."""
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NO_WAIT)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ValueError("not a regular file")

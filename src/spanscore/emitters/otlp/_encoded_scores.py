@@ -60,7 +60,7 @@ def encoded_events(report: Report, number: int) -> Iterator[tuple[Evaluation, Ma
 
 @once_a_report
 def _events(report: Report) -> list[tuple[Evaluation, Mapping[str, Any], list[bytes]]]:
-    """Return what `encoded_events` yields, with each attribute apart, for logs and spans."""
+    """Return each evaluation, the attributes of its outcome, and those of its event, encoded one by one."""
     if not report.evaluations:
         return []
     of_run = encoded_each(attributes_of_run(report))

@@ -60,7 +60,7 @@ class Forward:
         self._unannotated: Final[Counter[str]] = Counter()
         self._last_scored = b""
         self._last_tags = b""
-        self._keeper: TraceKeeper | None = None
+        self.keeper: TraceKeeper | None = None
         self._refused: tuple[int, int] | None = None
         """The items and bytes of the request for which there was no room last, until there is."""
         self._lock: Final = threading.Lock()  # guards all of the above: the queue's thread passes expired roots on
@@ -81,8 +81,8 @@ class Forward:
         with self._lock:
             spans = self.outbox.spans()
             received, held, handed_over, sampled = self._received, len(self._held), self._handed_over, 0
-            if self._keeper is not None and self._keeper.is_on:
-                kept = self._keeper.counts
+            if self.keeper is not None and self.keeper.is_on:
+                kept = self.keeper.counts
                 received, held, sampled = kept.received, held + kept.held_spans, kept.spans["dropped"]
                 handed_over += kept.spans["handed_over"]
             more = {"handed_over": handed_over, "sampled": sampled}
@@ -103,7 +103,7 @@ class Forward:
         that wait for their scores need room too, as soon as they have them. Of little room, each request gets a
         share, so that a flood of large ones does not keep out small ones.
         """
-        is_kept = self._keeper is not None and self._keeper.is_on
+        is_kept = self.keeper is not None and self.keeper.is_on
         items = 1 + (len(spans) if is_kept else _count_roots(spans, self._roots))
         fits = self._fits(items, size)
         if not fits:
@@ -121,8 +121,8 @@ class Forward:
         with self._lock:
             held, held_size = len(self._held), self._held.size
             reserved, more = held, held_size + held * (_SCORES_SIZE + ITEM_SIZE)
-            if self._keeper is not None and self._keeper.is_on:
-                counts = self._keeper.counts
+            if self.keeper is not None and self.keeper.is_on:
+                counts = self.keeper.counts
                 reserved += counts.held_spans
                 more += counts.held_bytes + counts.held_spans * _TAGS_SIZE  # with the memory of traces, and so of items
         return self.outbox.shares(items, size, reserved, more) or not (self.outbox.size + reserved)
@@ -133,26 +133,26 @@ class Forward:
 
     def keep_by(self, keeper: TraceKeeper) -> None:
         """Have a keeper take all spans, and send on those that it keeps. Call it before the first span."""
-        self._keeper = keeper
+        self.keeper = keeper
 
     def closed(self, trace_id: bytes) -> None:
         """Note that a trace is closed."""
         with self._lock:
-            if self._keeper is not None:
-                self._keeper.closed(trace_id, self._clock())
+            if self.keeper is not None:
+                self.keeper.closed(trace_id, self._clock())
 
     def earlier(self, trace_id: bytes) -> KeepDecision:
         """Return the decision for a trace that is decided."""
         with self._lock:
-            return KeepDecision(kept=True) if self._keeper is None else self._keeper.earlier(trace_id)
+            return KeepDecision(kept=True) if self.keeper is None else self.keeper.earlier(trace_id)
 
     def decide(self, trace: Trace, reports: Sequence[Report] | None) -> KeepDecision:
         """Return the decision for a closed trace, and send its spans on if it is kept. To be called before `emit`."""
         with self._lock:
-            if self._keeper is None:
+            if self.keeper is None:
                 return KeepDecision(kept=True)
             self._release_scored()
-            decision = self._keeper.decide(trace, reports)
+            decision = self.keeper.decide(trace, reports)
             if self._send_kept():
                 scored = {report.trajectory.root_span_id for report in reports or ()}
                 self._release(self._held.take_others(trace.trace_id, scored), "not_evaluated")
@@ -164,7 +164,7 @@ class Forward:
         Raises:
             WireError: it is no such request; nothing of it is taken.
         """
-        keeper = self._keeper
+        keeper = self.keeper
         parts = None if keeper is not None and keeper.is_on else split(request, self._roots)
         with self._lock:
             if keeper is not None:
@@ -211,8 +211,8 @@ class Forward:
         with self._lock:
             given_up = list(trace_ids)
             self._handed_over += sum(len(self._held.take(trace_id)) for trace_id in given_up)
-            if self._keeper is not None:
-                self._keeper.give_up(given_up)
+            if self.keeper is not None:
+                self.keeper.give_up(given_up)
 
     def flush(self, timeout_s: float) -> bool:
         """Send what waits to be sent, and return whether all of it was. Roots that wait for their scores stay."""
@@ -222,8 +222,8 @@ class Forward:
     def close(self, timeout_s: float) -> bool:
         """Send everything within the timeout, roots without scores too, and return whether nothing was lost."""
         with self._lock:
-            if self._keeper is not None:
-                self._keeper.drain()
+            if self.keeper is not None:
+                self.keeper.drain()
                 self._send_kept()
             self._roots = "none"  # later spans are dropped, and not held
             self._release(self._held.drain(), "shut_down")
@@ -238,15 +238,15 @@ class Forward:
 
     def _send_kept(self) -> bool:
         """Send the spans on that the keeper has released, and return whether there are any."""
-        released = () if self._keeper is None else self._keeper.onward()
+        released = () if self.keeper is None else self.keeper.onward()
         for parts in released:
             self._put(parts)
         return bool(released)
 
     def _expire(self) -> None:
         with self._lock:
-            if self._keeper is not None:
-                self._keeper.expire(self._clock())
+            if self.keeper is not None:
+                self.keeper.expire(self._clock())
                 self._send_kept()
             self._release(self._held.expire(self._clock()), "expired")
 

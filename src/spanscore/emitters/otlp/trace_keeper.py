@@ -114,7 +114,7 @@ class TraceKeeper:
         return len(self._waiting) if self.is_on else 0
 
     def onward(self) -> Sequence[Split]:
-        """Return what is to be sent on since the last call."""
+        """Return the spans that were released to be sent on since the last call."""
         found, self._onward = self._onward, []
         return found
 

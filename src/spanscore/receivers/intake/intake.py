@@ -204,7 +204,7 @@ class Intake:
                 to.take_other(signal, onward)
         if spans:
             take(spans, sizes)
-        unread = decoded.unread_records
+        unread = decoded.unread_records if signal == "logs" else {}
         for reason, count in unread.items():
             self._unread[reason.value] += count
         is_empty = signal != "metrics" and not decoded.spans and not unread

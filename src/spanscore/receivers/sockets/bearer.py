@@ -9,7 +9,7 @@ from hmac import compare_digest
 from pathlib import Path
 
 from spanscore.errors import ConfigError
-from spanscore.receivers.sockets.watched_files import WatchedFiles
+from spanscore.watched_files import WatchedFiles
 
 
 class BearerTokens:

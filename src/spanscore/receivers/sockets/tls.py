@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from spanscore.errors import ConfigError
-from spanscore.receivers.sockets.watched_files import WatchedFiles
+from spanscore.watched_files import WatchedFiles
 
 _SUITES: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
 """The AEAD cipher suites of TLS 1.2; TLS 1.3 and gRPC's own TLS have no others."""

@@ -184,7 +184,7 @@ class Conversations:
         self._put(conversation, trace_id, HeldTurn(row["revision"], row["paused"], row["start"], content))
 
     def _key(self, run: Trajectory) -> bytes | None:
-        """Return what identifies the conversation of a trace: the same length, however long its names are."""
+        """Return the key of a run's conversation, a hash of fixed length; None if the run names no conversation."""
         for each in self._settings.key:
             value = (run.conversation_id if each == _ID else None) or run.attributes.get(each)
             if isinstance(value, (str, int)) and not isinstance(value, bool) and str(value):

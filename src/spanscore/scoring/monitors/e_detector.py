@@ -60,7 +60,7 @@ class Evidence(NamedTuple):
 
     @classmethod
     def unpacked(cls, state: bytes) -> Evidence:
-        """Return what was packed.
+        """Return the evidence from its packed form.
 
         Raises:
             struct.error: it is something else.

@@ -177,7 +177,7 @@ def _dropped(stored: _SavedMonitor, why: str, minute: int) -> Iterator[MonitorAl
 
 
 def _identity(settings: MonitorSettings) -> str:
-    """Return what a monitor counts: not what is left at its default, as a later version may have further settings."""
+    """Return the settings of a monitor that are not at their default, as JSON: later versions may add settings."""
     of = {name: value for name, value in _given(settings.of) if name != "fails"}  # which only reads well
     return json.encode(dict(_given(settings)) | {"of": of}, order="sorted").decode()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from spanscore.errors import ConfigError
-from spanscore.receivers.sockets.watched_files import WatchedFiles
+from spanscore.watched_files import WatchedFiles
 
 _Content = TypeVar("_Content")
 
@@ -26,7 +26,7 @@ class TrustFiles:
     """The key of the client's certificate."""
 
     def watched(self, read: Callable[[], _Content]) -> WatchedFiles[_Content]:
-        """Return what is read from the files, which are read again when they change: certificates are renewed.
+        """Return the content of the files, which are read again when they change, as certificates are renewed.
 
         Raises:
             ConfigError: a file cannot be read, or has the wrong content.

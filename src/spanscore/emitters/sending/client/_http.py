@@ -28,8 +28,8 @@ from spanscore.emitters.sending.client._answer import (
     accepted,
     shown,
 )
-from spanscore.receivers.sockets.watched_files import WatchedFiles
 from spanscore.sdk.identity import scope_version
+from spanscore.watched_files import WatchedFiles
 
 _PROTOBUF: Final = "application/x-protobuf"
 _OWN_PATH: Final = re.compile(r"/v1/(?:traces|metrics|logs)\Z")
