@@ -129,8 +129,9 @@ def test_what_was_scored_before_a_kill_is_not_scored_again(tmp_path: Path) -> No
 
 def test_what_was_scored_and_not_sent_is_sent_after_a_kill(tmp_path: Path) -> None:
     """Spans and scores that waited for a receiver that did not answer reach it, and no metric counts them again."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port = found.getsockname()[1]
+    nobody = socket.socket()
+    nobody.bind(("127.0.0.1", 0))  # and does not listen; until it is closed, no other socket gets the port
+    port = nobody.getsockname()[1]
     onward = f'{{endpoint: "http://127.0.0.1:{port}", signals: [traces]}}'
     text = configuration(tmp_path).replace("exporters: {", f"exporters: {{otlp: {onward}, ")
     behind = (
@@ -138,12 +139,14 @@ def test_what_was_scored_and_not_sent_is_sent_after_a_kill(tmp_path: Path) -> No
         'exporters: {prometheus: {endpoint: "127.0.0.1:0"}}'
     )
     sent = ((CHILD, PROTOBUF), (ROOT, PROTOBUF))
-    with killed(tmp_path, text, *sent, once=scored(tmp_path, 1)), serving(behind) as receiver:
-        with serving(text) as running:
-            running.reports.wait_for(1)
+    with nobody, killed(tmp_path, text, *sent, once=scored(tmp_path, 1)):
+        nobody.close()
+        with serving(behind) as receiver:
+            with serving(text) as running:
+                running.reports.wait_for(1)
+                eventually(lambda: receiver.service.engine.counts().received == 2)
+                assert "spanscore_evaluations_total{" not in running.page("/metrics")[1]
             eventually(lambda: receiver.service.engine.counts().received == 2)
-            assert "spanscore_evaluations_total{" not in running.page("/metrics")[1]
-        eventually(lambda: receiver.service.engine.counts().received == 2)
     with serving(text) as running:
         assert 0 == running.service.engine.counts().received
 
