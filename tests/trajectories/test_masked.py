@@ -8,7 +8,16 @@ import pytest
 
 from dialects.spans import event, span
 from spanscore.model import NOT_RECORDED, Completeness, Span, ToolCall, Trajectory
-from spanscore.trajectories.masked import MARK, RESOURCE_KEY, TEXT, VALUE, as_expected, has_mark, is_masked, without_marks
+from spanscore.trajectories.masked import (
+    MARK,
+    RESOURCE_KEY,
+    TEXT,
+    VALUE,
+    as_expected,
+    has_mark,
+    is_masked,
+    without_marks,
+)
 
 VALUE_MARK = f"{VALUE}0123456789ab]"
 TEXT_MARK = f"{TEXT}0123456789ab]"
@@ -31,7 +40,7 @@ UNREAD = "a mask has replaced a text that cannot be parsed: calls may be missing
         (1, False),
     ],
 )
-def test_a_mark_is_a_text_or_an_object_in_place_of_one(value: object, expected: bool) -> None:
+def test_a_mark_is_a_text_or_an_object_in_place_of_one(value: object, *, expected: bool) -> None:
     """Lists and objects around a mark are none."""
     assert has_mark(value) is expected
 

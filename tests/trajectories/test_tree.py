@@ -239,7 +239,12 @@ class TestRuns:
             # Two nested spans of one name are one run, unless a call is between.
             ([given_agent(1, "a"), given_agent(2, "a", parent=1), other(3, parent=2)], [0], [0, 0, 0]),
             (
-                [given_agent(1, "a"), given_call(2, "ask", parent=1), given_agent(3, "a", parent=2), other(4, parent=3)],
+                [
+                    given_agent(1, "a"),
+                    given_call(2, "ask", parent=1),
+                    given_agent(3, "a", parent=2),
+                    other(4, parent=3),
+                ],
                 [0, 2],
                 [0, 0, 0, 2],
             ),
@@ -269,7 +274,7 @@ class TestStep:
             ([given_model(1), other(2, parent=1), other(2)._replace(parent_span_id=other(1).span_id)], True),
         ],
     )
-    def test_only_models_and_spans_below_them(self, spans: list[Span], is_step: bool) -> None:
+    def test_only_models_and_spans_below_them(self, spans: list[Span], *, is_step: bool) -> None:
         """Anything else is a run: an agent, or a span beside or above the models."""
         assert is_step is given_tree(*spans).is_step
 
@@ -346,7 +351,7 @@ class TestKinds:
             (Reading(agent="a"), False),
         ],
     )
-    def test_spans_that_show_that_calls_wait(self, reading: Reading, is_pause: bool) -> None:
+    def test_spans_that_show_that_calls_wait(self, reading: Reading, *, is_pause: bool) -> None:
         """Or that they may, were refused, or that a run continues."""
         assert ([0] if is_pause else []) == given_tree(given(reading)).pauses
 
@@ -361,7 +366,7 @@ class TestKinds:
             ([Reading(conversation_id="c"), Reading(agent="a")], True),
         ],
     )
-    def test_a_session_alone_is_no_agents(self, readings: list[Reading], recognised: bool) -> None:
+    def test_a_session_alone_is_no_agents(self, readings: list[Reading], *, recognised: bool) -> None:
         """Web servers write its id as well."""
         spans = [given(reading, number) for number, reading in enumerate(readings, 1)]
         assert recognised is given_tree(other(9), *spans).recognised
