@@ -11,6 +11,7 @@ from spanscore.model import NOT_RECORDED, ToolCall
 from spanscore.trajectories.sent_calls import SentCall, after_user, asked_since, content_of, restored, sent_calls
 
 DENIED: Final = "The tool call was denied."
+FAILED: Final = {"content": [{"type": "text", "text": "bad"}], "isError": True}
 USER: Final = SentMessage(is_user_text=True)
 NOTHING: Final = SentMessage()
 
@@ -53,11 +54,23 @@ def shown(calls: list[SentCall]) -> list[str]:
         ("a request at the end", [asks("f 1")], [["f 1:  None"]]),
         ("a text behind the request", [asks("f 1"), NOTHING], [["f 1:  made"]]),
         ("two answers", [asks("f 1"), answers("r 1"), asks("g 2"), answers("s 2")], [["f 1: r made"], ["g 2: s made"]]),
-        ("one answer in two messages", [asks("f 1"), asks("g 2"), answers("r 1", "s 2")], [["f 1: r made", "g 2: s made"]]),
+        (
+            "one answer in two messages",
+            [asks("f 1"), asks("g 2"), answers("r 1", "s 2")],
+            [["f 1: r made", "g 2: s made"]],
+        ),
         ("results left out", [asks("f 1"), NOTHING, asks("g 2"), answers("s 2")], [["f 1:  made"], ["g 2: s made"]]),
-        ("some results left out", [asks("f 1", "g 2"), answers("s 2"), asks("h 3")], [["f 1:  made", "g 2: s made"], ["h 3:  None"]]),
+        (
+            "some results left out",
+            [asks("f 1", "g 2"), answers("s 2"), asks("h 3")],
+            [["f 1:  made", "g 2: s made"], ["h 3:  None"]],
+        ),
         ("some results of the last", [asks("f 1", "g 2"), answers("s 2")], [["f 1:  None", "g 2: s made"]]),
-        ("results in two messages", [asks("f 1", "g 2"), answers("s 2"), answers("r 1")], [["f 1: r made", "g 2: s made"]]),
+        (
+            "results in two messages",
+            [asks("f 1", "g 2"), answers("s 2"), answers("r 1")],
+            [["f 1: r made", "g 2: s made"]],
+        ),
         ("an answer before all requests", [answers("x 9"), asks("f 1"), answers("r 1")], [["f 1: r made"]]),
         ("answers without ids", [asks("f", "g"), answers("r", "s")], [["f: r made", "g: s made"]]),
         ("an id and none", [asks("f 1", "g"), answers("s", "r 1")], [["f 1: r made", "g: s made"]]),
@@ -66,10 +79,14 @@ def shown(calls: list[SentCall]) -> list[str]:
         ("another id", [asks("f 1"), answers("r 9")], [["f 9: r made"]]),
         ("another id beside an own one", [asks("f 1", "g 2"), answers("s 2", "r 9")], [["f 9: r made", "g 2: s made"]]),
         ("two other ids", [asks("f 1", "g 2"), answers("r 8", "s 9")], [["f:  made", "g:  made"]]),
-        ("two other ids and none", [asks("f 1", "g 2", "h"), answers("r 8", "s 9", "t")], [["f:  made", "g:  made", "h:  made"]]),
+        (
+            "two other ids and none",
+            [asks("f 1", "g 2", "h"), answers("r 8", "s 9", "t")],
+            [["f:  made", "g:  made", "h:  made"]],
+        ),
         ("no id for a request with one", [asks("f 1"), answers("r")], [["f 1: r made"]]),
     ],
-)  # fmt: skip
+)
 def test_the_calls_of_each_answer(case: str, messages: list[SentMessage], expected: list[list[str]]) -> None:
     """By id, else in their order; a model is asked again only when all calls of its answer have a result."""
     assert expected == [shown(calls) for calls in sent_calls(messages, ModelReading())], case
@@ -92,8 +109,8 @@ def test_the_calls_of_each_answer(case: str, messages: list[SentMessage], expect
         (CallReading(call_id="1", result={"a": "boom"}), ModelReading(failures={"1": "boom"}), "made", None),
         (CallReading(result="boom"), ModelReading(failures={"": "boom"}), "made", "boom"),
         (CallReading(call_id="1", result="boom", error="own"), ModelReading(failures={"1": "boom"}), "made", "own"),
-        (CallReading(call_id="1", result='{"error": "bad"}'), ModelReading(), "made", "bad"),
-        (CallReading(call_id="1", result={"error": "bad"}, error="own"), ModelReading(), "made", "own"),
+        (CallReading(call_id="1", result=FAILED), ModelReading(), "made", "bad"),
+        (CallReading(call_id="1", result=FAILED, error="own"), ModelReading(), "made", "own"),
     ],
 )
 def test_the_state_and_the_failure_of_an_answer(
