@@ -293,7 +293,6 @@ def restored(spanned: Span) -> dict[str, Any]:
         ("n", {OPERATION: "invoke_agent"}, "openinference-claude-agent-sdk", {OI_KIND: "AGENT"}),
         ("My_Agent", {OPERATION: "invoke_agent"}, OPENINFERENCE_X, {OI_KIND: "CHAIN", OPERATION: None}),
         ("x.run", {OPERATION: "invoke_agent"}, OPENINFERENCE_X, {OI_KIND: "CHAIN", OPERATION: None}),
-        ("n", {OPERATION: "invoke_agent"}, OPENINFERENCE_X, {OI_KIND: "CHAIN", OPERATION: None}),
     ],
 )
 def test_originals_of_openinference(
