@@ -30,6 +30,9 @@ EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "256 -> 257",
         ): "how much is remembered is a matter of memory",
     },
+    "compare/provenance": {
+        ("_NEVER: Final = 1 << 62", "1 -> 2"): "any number behind all texts does",
+    },
     "compare/rules/tool_rules": {
         (
             "rarest = counts.index(min(counts))",

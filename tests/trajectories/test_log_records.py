@@ -75,4 +75,8 @@ def test_names_with_nul_are_of_different_runs() -> None:
     first = run_id({"session.id": "b\0c"}, {"service.name": "a"})
     assert first != run_id({"session.id": "c"}, {"service.name": "a\0b"})
     assert first != run_id({"session.id": "b", "prompt.id": "c"}, {"service.name": "a"})
+    nul = "\0"
+    assert run_id({"session.id": nul * 2, "prompt.id": nul * 3}, {"service.name": nul}) != run_id(
+        {"session.id": nul, "prompt.id": nul * 3}, {"service.name": nul * 2}
+    )
     assert run_id({"session.id": "\ud800"}, {}) is not None

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from spanscore.errors import InputError
+from spanscore.trajectories.mask_paths import keys_of
 from spanscore.trajectories.masks import Masks, is_name, leaves
 
 MARK = re.compile(r"\[masked (?:value|text) [0-9a-f]{12}\]")
@@ -257,3 +258,19 @@ def test_a_text_in_json_is_rewritten_only_if_a_value_is_masked() -> None:
 def test_text_that_nests_too_deep_is_replaced() -> None:
     """As text that may hold calls."""
     assert re.fullmatch(TEXT, masks("email").text("[" * 900 + '{"email": 1}' + "]" * 900, ("x",)))
+
+
+def test_the_keys_in_a_key_with_dots() -> None:
+    """Indexes of lists, and empty steps, are none."""
+    assert ("a", "b", "c1") == keys_of("a..b.0.12.c1.")
+    assert () == keys_of("0")
+
+
+def test_a_suggestion_has_as_many_keys_as_the_mask() -> None:
+    """A shorter path, and one with a key around calls, is none."""
+    found = masks("card.nubmer")
+    found.value({"card": {"number": 1}, "name": {"number": 1}}, ())
+    assert {"card.nubmer": "no run has these keys; did you mean 'card.number'?"} == dict(found.unmatched())
+    single = masks("emial")
+    single.value({"email": 1}, ())
+    assert {"emial": "no run has this key; did you mean 'email'?"} == dict(single.unmatched())

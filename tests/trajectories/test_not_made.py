@@ -295,6 +295,11 @@ def test_spans_that_name_the_calls(case: str, spans: list[Span], expected: Told)
             [AGENT, asked(2, PAY1, BOOK2), made(4, "book", "c2"), asked(5, answers={"c1": "ok"}), unnamed(6)],
             told(asked=[("", "waits")]),
         ),
+        (
+            "a call that waits elsewhere",
+            [AGENT, made(2, state="waits"), lasting(unnamed(4), 20), other(6, parent=4)],
+            told(spans={1: "waits"}, asked=[("", "waits")]),
+        ),
         ("no request", [AGENT, unnamed(6)], told(asked=[("", "waits")])),
         (
             "two steps of one request",

@@ -81,6 +81,29 @@ def made(number: int, call_id: str | None = None, **more: Any) -> Span:
             [3],
             [],
         ),
+        (
+            "a request around no request around one",
+            [
+                AGENT,
+                lasting(asked(2, model="m"), 20),
+                lasting(asked(3, parent=2, is_request=False), 9),
+                asked(4, parent=3),
+            ],
+            [4],
+            [],
+        ),
+        (
+            "no request around no request around two",
+            [
+                AGENT,
+                lasting(asked(2, is_request=False), 20),
+                lasting(asked(3, parent=2, is_request=False), 9),
+                asked(4, parent=3),
+                asked(6, parent=3),
+            ],
+            [4, 6],
+            [],
+        ),
         ("no request", [AGENT, asked(2, is_request=False)], [], []),
         ("a model of which nothing is known", [AGENT, given(Reading(is_model=True), 2, parent=1)], [], []),
         (
