@@ -569,3 +569,21 @@ def test_calls_before_the_trace(
     }, case
     resumption = Resumption(given_tree(*spans))
     assert (answered_before, is_later_step) == (sorted(resumption.answered_before), resumption.is_later_step), case
+
+
+def test_other_requests_here_do_not_make_a_tool_one_that_waits() -> None:
+    """Only calls that the run has waited for do: the order of earlier calls of other tools is sure."""
+    earlier = asks(request("book", "c4"), L3), answers(c4=1, c3=1), asks(B2, P1), answers(c2=1, c1=1)
+    spans = call(2, "pay", "c1", result=1), model(4, request("look", "c9"), history=turn(*earlier))
+    (run,) = given_runs(AGENT, *spans, call(6, "look", "c9", result=1))
+    assert (["book", "look", "pay", "look"], ()) == ([each.name for each in run.calls], run.reordered)
+
+
+def test_the_agent_of_restored_calls() -> None:
+    """The one of the model that was sent the messages, whose span may be the agent's own."""
+    history = turn(*LOOKED, *PAID)
+    (run,) = given_runs(AGENT, call(2, "pay", "c1", result=1), model(4, history=history))
+    assert ["planner", "planner"] == [each.agent for each in run.calls]
+    own = given_model(4, is_agent=True, agent="z", parent=1, history=history)
+    (run,) = given_runs(AGENT, call(2, "pay", "c1", result=1), own)
+    assert ["z", "planner"] == [each.agent for each in run.calls]

@@ -82,6 +82,12 @@ def made(number: int, call_id: str | None = None, **more: Any) -> Span:
             [],
         ),
         (
+            "a request that lists the call, while another runs",
+            [AGENT, lasting(asked(2), 50), asked(4, P1), made(8, "c1")],
+            [2, 4],
+            [1],
+        ),
+        (
             "a request around no request around one",
             [
                 AGENT,

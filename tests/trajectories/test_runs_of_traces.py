@@ -307,6 +307,11 @@ def test_tool_definitions_are_read_when_they_are_looked_at() -> None:
     assert {"f": {"n": 6}, "g": {"n": 4}} == dict(run.tool_definitions)
     reader = DialectReader([Failing()])
     bad = given(Reading(agent="x"), 8, parent=1, attributes={"fails later": 1})
+    reader.read_model(bad)  # a failure on another trace
+    (run,) = trajectories(
+        Trace(trace_id=AGENT.trace_id, spans=(AGENT, *defined), close_reason=CloseReason.ROOT_ENDED), reader
+    )
+    assert {"f", "g"} == run.tool_definitions.keys()
     (run,) = trajectories(
         Trace(trace_id=AGENT.trace_id, spans=(AGENT, *defined, bad), close_reason=CloseReason.ROOT_ENDED), reader
     )

@@ -167,6 +167,8 @@ def made(name: str | None = "f", call_id: str | None = None, arguments: Any = NO
         ([], [["f"], ["g"]], 1),
         ([made()], [["f"], ["g"]], 0),
         ([made("g")], [["f"], ["g"]], 1),
+        ([made(arguments={"a": 1})], [["f"], ["g"]], 0),
+        ([made(arguments={"a": 1}), made(arguments={"a": 2})], [["f"], ["f"], ["g"]], 0),
         ([made(), made("g")], [["f"], ["g"]], 0),
         ([made("x")], [["f"], ["g"]], 1),
         ([made(call_id="1"), made(call_id="1")], [["f"], ["g"], ["f 1"]], 2),
