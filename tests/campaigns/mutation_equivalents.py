@@ -67,6 +67,9 @@ EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
         ("if len(self._offers) >= _MOST_OFFERS:", f"{_OFFERS} -> {_OFFERS.replace('>=', '<')}"): _FOUND_AGAIN,
         (f"if {_SHORT}:", f"{_SHORT} -> {_SHORT.replace('<=', '<')}"): _REMEMBERED,
     },
+    "trajectories/readings": {
+        ("self._models[index] = offered", "without self._models[index] = offered"): _FOUND_AGAIN,
+    },
     "trajectories/same_calls": {
         ("MAX_SIDE_BY_SIDE: Final = 64", "64 -> 65"): _LOOKED_AT,
         ("return False", "return False -> return None"): "a condition that is None does not hold either",

@@ -587,3 +587,10 @@ def test_the_agent_of_restored_calls() -> None:
     own = given_model(4, is_agent=True, agent="z", parent=1, history=history)
     (run,) = given_runs(AGENT, call(2, "pay", "c1", result=1), own)
     assert ["z", "planner"] == [each.agent for each in run.calls]
+
+
+def test_restored_calls_come_first() -> None:
+    """Also if a call of the run has no span, as a log record has none."""
+    record = call(6, "book", kind=LOG_RECORD)
+    (run,) = given_runs(AGENT, call(2, "pay", "c1", result=1), model(4, history=turn(*LOOKED, *PAID)), record)
+    assert ["look", "pay", "book"] == [each.name for each in run.calls]

@@ -196,7 +196,7 @@ ON: Final = CaptureSetting("ON", ("arguments", "results", "user messages"))
     [
         (Trajectory(calls=()), True, True),
         (Trajectory(calls=(ToolCall(name="f"),)), True, True),
-        (Trajectory(calls=(ToolCall(name="f", arguments={}),)), False, True),
+        (Trajectory(calls=(ToolCall(name="f", arguments={}), ToolCall(name="f"))), False, True),
         (Trajectory(calls=(ToolCall(name="f"), ToolCall(name="f", result=1))), False, True),
         (Trajectory(calls=(), user_text=("hi",)), True, False),
     ],
