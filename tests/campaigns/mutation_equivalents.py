@@ -80,6 +80,7 @@ EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
     "trajectories/wanted": {
         ("_MAX_KEYS: Final = 4_096", "4096 -> 4097"): _REMEMBERED,
         ("_MOST_COMBINATIONS: Final = 1_024", "1024 -> 1025"): _REMEMBERED,
+        (f"if {_COMBINATIONS}:", f"{_COMBINATIONS} -> {_COMBINATIONS.replace('>=', '>')}"): _REMEMBERED,
         (f"if {_COMBINATIONS}:", f"{_COMBINATIONS} -> {_COMBINATIONS.replace('>=', '<')}"): _FOUND_AGAIN,
     },
 }

@@ -6,11 +6,14 @@ from typing import Any, Final, TypeAlias
 
 import pytest
 
-from given_readings import given, given_agent, given_model, given_tree
+from given_readings import Given, given, given_agent, given_model, given_tree
 from spanscore.contracts import CallReading, CallRequest, Reading, SentMessage
 from spanscore.model import JSON, NOT_RECORDED
 from spanscore.trajectories.joined import joined
+from spanscore.trajectories.reader import DialectReader
+from spanscore.trajectories.readings import Readings
 from spanscore.trajectories.requested import Requested
+from spanscore.trajectories.tree import SpanTree
 
 A: Final = {"a": 1}
 B: Final = {"b": 2}
@@ -322,3 +325,15 @@ def test_a_call_without_a_result_has_that_which_a_model_was_sent(calls: list[Cal
         asked = given_model(2, *requests, parent=1), given_model(30, parent=1, answers={"1": "one", "2": "two"})
         tree = given_tree(given_agent(1), *asked, *executed)
         assert results == [each.result for _, each in joined(Requested(tree), tree.calls)]
+
+
+@pytest.mark.parametrize(("results", "expected"), [(True, "one"), (False, NOT_RECORDED)])
+def test_results_are_searched_only_if_somebody_needs_them(expected: Any, *, results: bool) -> None:
+    """Messages to models are long."""
+    spans = (
+        given_agent(1),
+        given_model(5, parent=1, answers={"1": "one"}),
+        given(Reading(call=call("f", A, "1")), 3, parent=1),
+    )
+    tree = SpanTree(Readings.of(spans, DialectReader([Given()], results=results)))
+    assert [expected] == [each.result for _, each in joined(Requested(tree), tree.calls)]

@@ -193,6 +193,16 @@ class TestAgentOfASpan:
                 3,
                 None,
             ),
+            (
+                [
+                    other(1),
+                    given_model(2, agent="a", parent=1),
+                    lasting(given_model(4, parent=1), 9),
+                    given_call(6, "pay", parent=4),
+                ],
+                3,
+                "a",
+            ),
             # The model around a span; models without a name or a parent say nothing.
             ([other(1), lasting(given_model(2, agent="a", parent=1), 9), given_call(4, "pay", parent=2)], 2, "a"),
             ([other(1), given_model(2, parent=1), given_call(4, "pay", parent=1)], 2, None),
