@@ -13,6 +13,11 @@ _SHAPES: Final = "len(self._by_shape) >= _MOST_SHAPES"
 _OFFERS: Final = "len(self._offers) >= _MOST_OFFERS"
 _SHORT: Final = "sum(map(len, shape)) <= _LONGEST_SHAPE"
 _COMBINATIONS: Final = "len(self._by_dialects) >= _MOST_COMBINATIONS"
+_AROUND: Final = "self._models_beside and not self._outer.isdisjoint(self.calls)"
+_AROUND_EITHER: Final = (
+    "self._models_beside and (not self._outer.isdisjoint(self.calls)) ->"
+    " self._models_beside or not self._outer.isdisjoint(self.calls)"
+)
 _REBUILT: Final = "len(self._heap) > 2 * len(self.traces) + _FEW"
 
 EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
@@ -49,6 +54,12 @@ EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
     "evaluators/tool_call_accuracy": {
         ("too_many=0,", "0 -> 1"): "in mode flexible nothing is said of calls too many",
     },
+    "trajectories/joined": {
+        (
+            "if len(ranks) < len(self.left) or len(ids) < len(calls) or None in ids or None in ranks:",
+            "None in ranks -> None not in ranks",
+        ): "requests with ids of their own are found by any way",
+    },
     "trajectories/masks": {
         ("_PATHS_KEPT: Final = 10_000", "10000 -> 10001"): _REMEMBERED,
         ("_TEXTS_KEPT: Final = 1_000", "1000 -> 1001"): _REMEMBERED,
@@ -67,6 +78,12 @@ EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
         ("if len(self._offers) >= _MOST_OFFERS:", f"{_OFFERS} -> {_OFFERS.replace('>=', '<')}"): _FOUND_AGAIN,
         (f"if {_SHORT}:", f"{_SHORT} -> {_SHORT.replace('<=', '<')}"): _REMEMBERED,
     },
+    "trajectories/parts_of_runs": {
+        (
+            "latest_ns = max((self._tree.spans[index].start_ns for index in self._tree.models), default=-1)",
+            "1 -> 2",
+        ): "any time before all spans does",
+    },
     "trajectories/readings": {
         ("self._models[index] = offered", "without self._models[index] = offered"): _FOUND_AGAIN,
     },
@@ -76,6 +93,7 @@ EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
     },
     "trajectories/tree": {
         ("_UNKNOWN: Final = -2", "2 -> 3"): "any number that is no position does",
+        (f"if {_AROUND}:", _AROUND_EITHER): "where no call is around others, both ways find the same agents",
     },
     "trajectories/wanted": {
         ("_MAX_KEYS: Final = 4_096", "4096 -> 4097"): _REMEMBERED,
