@@ -18,6 +18,10 @@ _AROUND_EITHER: Final = (
     "self._models_beside and (not self._outer.isdisjoint(self.calls)) ->"
     " self._models_beside or not self._outer.isdisjoint(self.calls)"
 )
+_APART: Final = 'return None not in ids and "" not in ids and len(ids) == len(tree.calls) and len(scopes) == 1'
+_APART_SHOWN: Final = (
+    "return None not in ids and '' not in ids and (len(ids) == len(tree.calls)) and (len(scopes) == 1)"
+)
 _REBUILT: Final = "len(self._heap) > 2 * len(self.traces) + _FEW"
 
 EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
@@ -61,6 +65,10 @@ EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
         ): "requests with ids of their own are found by any way",
     },
     "trajectories/masks": {
+        (
+            'return _INPUT.fullmatch(".".join(path[-2:])) is not None',
+            "2 -> 3",
+        ): "the pattern takes any keys before the last two",
         ("_PATHS_KEPT: Final = 10_000", "10000 -> 10001"): _REMEMBERED,
         ("_TEXTS_KEPT: Final = 1_000", "1000 -> 1001"): _REMEMBERED,
     },
@@ -76,6 +84,7 @@ EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
         ("if len(self._by_shape) >= _MOST_SHAPES:", f"{_SHAPES} -> {_SHAPES.replace('>=', '>')}"): _REMEMBERED,
         ("if len(self._by_shape) >= _MOST_SHAPES:", f"{_SHAPES} -> {_SHAPES.replace('>=', '<')}"): _FOUND_AGAIN,
         ("if len(self._offers) >= _MOST_OFFERS:", f"{_OFFERS} -> {_OFFERS.replace('>=', '<')}"): _FOUND_AGAIN,
+        ("if len(readings) <= 1:", "len(readings) <= 1 -> len(readings) < 1"): "one reading is joined to itself",
         (f"if {_SHORT}:", f"{_SHORT} -> {_SHORT.replace('<=', '<')}"): _REMEMBERED,
     },
     "trajectories/parts_of_runs": {
@@ -89,6 +98,7 @@ EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
     },
     "trajectories/same_calls": {
         ("MAX_SIDE_BY_SIDE: Final = 64", "64 -> 65"): _LOOKED_AT,
+        (_APART, f"{_APART_SHOWN} -> return None"): "calls that are apart are found to be so in any case",
         ("return False", "return False -> return None"): "a condition that is None does not hold either",
     },
     "trajectories/tree": {

@@ -255,3 +255,13 @@ def test_what_the_spans_of_a_call_say_together(
     tree.calls.update(enumerate(readings))
     ((index, found),) = merged_calls(tree).items()
     assert (0, *error, state, result) == (index, found.error, found.error_type, found.state, found.result)
+
+
+def test_records_describe_calls_in_their_order() -> None:
+    """As many records as calls of a name: the first is of the first call, though it is nearer to the second."""
+    told = [
+        given_call(number, "pay", result=result, kind=LOG_RECORD, scope="log")._replace(name="span told")
+        for number, result in ((8, "one"), (9, "two"))
+    ]
+    found = merged_calls(given_tree(call(1), call(3), *told))
+    assert {0: "one", 1: "two"} == {index: each.result for index, each in found.items()}
