@@ -18,10 +18,8 @@ _AROUND_EITHER: Final = (
     "self._models_beside and (not self._outer.isdisjoint(self.calls)) ->"
     " self._models_beside or not self._outer.isdisjoint(self.calls)"
 )
-_APART: Final = 'return None not in ids and "" not in ids and len(ids) == len(tree.calls) and len(scopes) == 1'
-_APART_SHOWN: Final = (
-    "return None not in ids and '' not in ids and (len(ids) == len(tree.calls)) and (len(scopes) == 1)"
-)
+_APART: Final = 'return not tree.parts and None not in ids and "" not in ids and len(ids) == len(tree.calls)'
+_APART_SHOWN: Final = "return not tree.parts and None not in ids and ('' not in ids) and (len(ids) == len(tree.calls))"
 _REBUILT: Final = "len(self._heap) > 2 * len(self.traces) + _FEW"
 
 EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
