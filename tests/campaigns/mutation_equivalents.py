@@ -6,6 +6,20 @@ from collections.abc import Mapping
 from typing import Final
 
 _TUNED: Final = "how many outdated entries there are before they are removed is a matter of speed"
+_REMEMBERED: Final = "how much is remembered is a matter of memory"
+_FOUND_AGAIN: Final = "what is not remembered is found again"
+_LOOKED_AT: Final = "how many are looked at is a matter of speed"
+_SHAPES: Final = "len(self._by_shape) >= _MOST_SHAPES"
+_OFFERS: Final = "len(self._offers) >= _MOST_OFFERS"
+_SHORT: Final = "sum(map(len, shape)) <= _LONGEST_SHAPE"
+_COMBINATIONS: Final = "len(self._by_dialects) >= _MOST_COMBINATIONS"
+_AROUND: Final = "self._models_beside and not self._outer.isdisjoint(self.calls)"
+_AROUND_EITHER: Final = (
+    "self._models_beside and (not self._outer.isdisjoint(self.calls)) ->"
+    " self._models_beside or not self._outer.isdisjoint(self.calls)"
+)
+_APART: Final = 'return not tree.parts and None not in ids and "" not in ids and len(ids) == len(tree.calls)'
+_APART_SHOWN: Final = "return not tree.parts and None not in ids and ('' not in ids) and (len(ids) == len(tree.calls))"
 _REBUILT: Final = "len(self._heap) > 2 * len(self.traces) + _FEW"
 
 EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
@@ -28,7 +42,10 @@ EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
         (
             "_CACHED_LENGTH: Final = 256  # names may be a megabyte long; the cache must not keep thousands of those",
             "256 -> 257",
-        ): "how much is remembered is a matter of memory",
+        ): _REMEMBERED,
+    },
+    "compare/provenance": {
+        ("_NEVER: Final = 1 << 62", "1 -> 2"): "any number behind all texts does",
     },
     "compare/rules/tool_rules": {
         (
@@ -39,14 +56,58 @@ EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
     "evaluators/tool_call_accuracy": {
         ("too_many=0,", "0 -> 1"): "in mode flexible nothing is said of calls too many",
     },
-    "trajectories/reader": {
+    "trajectories/joined": {
         (
-            "self._offers[offered] = dialects",
-            "without self._offers[offered] = dialects",
-        ): "what is not remembered is found again",
+            "if len(ranks) < len(self.left) or len(ids) < len(calls) or None in ids or None in ranks:",
+            "None in ranks -> None not in ranks",
+        ): "requests with ids of their own are found by any way",
+    },
+    "trajectories/masks": {
+        (
+            'return _INPUT.fullmatch(".".join(path[-2:])) is not None',
+            "2 -> 3",
+        ): "the pattern takes any keys before the last two",
+        ("_PATHS_KEPT: Final = 10_000", "10000 -> 10001"): _REMEMBERED,
+        ("_TEXTS_KEPT: Final = 1_000", "1000 -> 1001"): _REMEMBERED,
+    },
+    "trajectories/model_calls": {
+        ("_OPEN: Final = 16", "16 -> 17"): _LOOKED_AT,
+    },
+    "trajectories/reader": {
+        ("self._offers[offered] = dialects", "without self._offers[offered] = dialects"): _FOUND_AGAIN,
+        ("self._by_shape[shape] = known", "without self._by_shape[shape] = known"): _FOUND_AGAIN,
+        ("_MOST_SHAPES: Final = 4_096", "4096 -> 4097"): _REMEMBERED,
+        ("_MOST_OFFERS: Final = 1_024", "1024 -> 1025"): _REMEMBERED,
+        ("_LONGEST_SHAPE: Final = 2_048", "2048 -> 2049"): _REMEMBERED,
+        ("if len(self._by_shape) >= _MOST_SHAPES:", f"{_SHAPES} -> {_SHAPES.replace('>=', '>')}"): _REMEMBERED,
+        ("if len(self._by_shape) >= _MOST_SHAPES:", f"{_SHAPES} -> {_SHAPES.replace('>=', '<')}"): _FOUND_AGAIN,
+        ("if len(self._offers) >= _MOST_OFFERS:", f"{_OFFERS} -> {_OFFERS.replace('>=', '<')}"): _FOUND_AGAIN,
+        ("if len(readings) <= 1:", "len(readings) <= 1 -> len(readings) < 1"): "one reading is joined to itself",
+        (f"if {_SHORT}:", f"{_SHORT} -> {_SHORT.replace('<=', '<')}"): _REMEMBERED,
+    },
+    "trajectories/parts_of_runs": {
+        (
+            "latest_ns = max((self._tree.spans[index].start_ns for index in self._tree.models), default=-1)",
+            "1 -> 2",
+        ): "any time before all spans does",
+    },
+    "trajectories/readings": {
+        ("self._models[index] = offered", "without self._models[index] = offered"): _FOUND_AGAIN,
+    },
+    "trajectories/same_calls": {
+        ("MAX_SIDE_BY_SIDE: Final = 64", "64 -> 65"): _LOOKED_AT,
+        (_APART, f"{_APART_SHOWN} -> return None"): "calls that are apart are found to be so in any case",
+        ("return False", "return False -> return None"): "a condition that is None does not hold either",
     },
     "trajectories/tree": {
         ("_UNKNOWN: Final = -2", "2 -> 3"): "any number that is no position does",
+        (f"if {_AROUND}:", _AROUND_EITHER): "where no call is around others, both ways find the same agents",
+    },
+    "trajectories/wanted": {
+        ("_MAX_KEYS: Final = 4_096", "4096 -> 4097"): _REMEMBERED,
+        ("_MOST_COMBINATIONS: Final = 1_024", "1024 -> 1025"): _REMEMBERED,
+        (f"if {_COMBINATIONS}:", f"{_COMBINATIONS} -> {_COMBINATIONS.replace('>=', '>')}"): _REMEMBERED,
+        (f"if {_COMBINATIONS}:", f"{_COMBINATIONS} -> {_COMBINATIONS.replace('>=', '<')}"): _FOUND_AGAIN,
     },
 }
 """By module: the line and the change, and why it changes nothing."""

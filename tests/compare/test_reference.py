@@ -53,6 +53,14 @@ def test_further_arguments_count_unless_told_otherwise() -> None:
         assert not wanted.fits({"y": 2}, EarlierResults.nothing())
 
 
+def test_a_boolean_is_no_number() -> None:
+    """Though both are equal in Python, a run with one in place of the other is not the expected run."""
+    reference = expecting([("book", {"n": 1}), ("book", {"b": True})])
+    assert reference.is_run(*run([("book", {"n": 1.0}), ("book", {"b": True})]))
+    assert not reference.is_run(*run([("book", {"n": True}), ("book", {"b": True})]))
+    assert not reference.is_run(*run([("book", {"n": 1}), ("book", {"b": 1})]))
+
+
 class TestReference:
     @at_most(300)
     @given(reference=CALLS, calls=CALLS)

@@ -173,6 +173,11 @@ def test_matchers_of_results(output: Any, result: Any, expected: float, *, stric
     assert expected == value_of(expecting(("a", output), strict=strict).evaluate(returned(("a", result))))
 
 
+def test_results_are_needed() -> None:
+    """A receiver keeps them for this evaluator."""
+    assert expecting(("a", 1)).needs_results is True
+
+
 def test_a_failed_call_returned_nothing() -> None:
     """Not even `$any` matches the result of a call that failed without one."""
     for output in ({"$any": True}, {"$not": 1}, {"$subset": {}}):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
 from dialects.spans import TRACE_ID, built_in_reader, read, span
-from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallReading, ModelReading, Precedence, Reading
+from given_readings import GIVEN, given
+from spanscore.contracts import CallReading, CallRequest, ModelCallReading, ModelReading, Reading
 from spanscore.model import CloseReason, Span, ToolCall, Trace, Trajectory
 from spanscore.trajectories.explained import Explanation, explained
-from spanscore.trajectories.reader import DialectReader
 from spanscore.trajectories.trajectory import trajectories
 from traces import BERN, PARIS, agent, asked, having, model, tool
 
@@ -75,37 +75,7 @@ def test_an_earlier_version_of_a_span() -> None:
     ] == [each.role for each in of(agent(1), first, last).spans]
 
 
-class Given:
-    """Reads a span as its attributes say."""
-
-    precedence = Precedence.FRAMEWORK
-    markers = Markers(attributes=frozenset({"reading"}))
-    reads = reads_for_model_calls = frozenset[str]()
-
-    def read(self, span: Span) -> Reading | None:
-        """Return what the test has put there."""
-        found: Any = span.attributes.get("reading")
-        return found if isinstance(found, Reading) else None
-
-    def read_model(self, span: Span) -> ModelReading | None:
-        """Return what the test has put there."""
-        found: Any = span.attributes.get("model")
-        return found if isinstance(found, ModelReading) else None
-
-    def read_model_call(self, span: Span) -> ModelCallReading | None:
-        """Return what the test has put there."""
-        found: Any = span.attributes.get("model call")
-        return found if isinstance(found, ModelCallReading) else None
-
-
-GIVEN: Final = DialectReader([Given()])
 PAY, NAMELESS, BOOK = (CallRequest(name=name) for name in ("pay", "", "book"))
-
-
-def given(reading: Reading, number: int = 1, **more: Any) -> Span:
-    """A span that is read so."""
-    attributes: dict[str, Any] = {"reading": reading, **more.pop("attributes", {})}
-    return span(number, f"span {number}", attributes, **more)
 
 
 def taken_for(*spans: Span) -> list[tuple[str, int | None]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -42,6 +42,17 @@ class Telling(Acme):
     capture_settings = (CaptureSetting("ACME_CONTENT=1", ("arguments",), ("acme.",)),)
 
 
+class Models(Telling):
+    """A dialect of a plug-in that reads requests to models."""
+
+    markers = Markers(attributes=frozenset({"acme.model"}))
+    capture_settings = (CaptureSetting("ON", ("arguments", "results", "user messages")),)
+
+    def read(self, span: Span) -> Reading | None:
+        """Read a request to a model."""
+        return Reading(is_model=True)
+
+
 def wrote(*spans: Span, reader: DialectReader | None = None) -> Instrumentations:
     """The instrumentations of a trace."""
     trace = Trace(trace_id=TRACE_ID, spans=spans, close_reason=CloseReason.ROOT_ENDED)
@@ -56,13 +67,13 @@ def test_how_much_is_missing() -> None:
             ToolCall(name="book", error="declined"),
             ToolCall(name="pay", arguments={}, result=1, span_id=bytes(8), end_ns=1),
         ),
-        model_calls=(ModelCall(model="m", input_tokens=1), ModelCall(input_tokens=1, output_tokens=1)),
+        model_calls=(ModelCall(model="m", input_tokens=1), *[ModelCall(input_tokens=1, output_tokens=1)] * 2),
         completeness=Completeness(arguments_recorded=False, results_recorded=False),
     )
     lacks: tuple[Lack, ...] = ("arguments", "results", "durations", "tokens", "model names", "user messages")
 
     assert [(2, 3, "call"), (1, 2, "call"), (2, 3, "call")] == [shortfall(run, lack) for lack in lacks[:3]]
-    assert [(1, 2, "model request")] * 2 == [shortfall(run, lack) for lack in lacks[3:5]]
+    assert [(1, 3, "model request"), (2, 3, "model request")] == [shortfall(run, lack) for lack in lacks[3:5]]
     assert Shortfall(1, 1, "") == shortfall(run, lacks[5])
 
 
@@ -138,6 +149,7 @@ class _Raising(Acme):
         (CaptureSetting("a", ([],)),),  # type: ignore[arg-type]
         (CaptureSetting("a", scopes="acme"),),  # type: ignore[arg-type]
         (CaptureSetting("a", scopes=(1,)),),  # type: ignore[arg-type]
+        (CaptureSetting("a", scopes=("acme.", 1)),),  # type: ignore[arg-type]
     ],
 )
 def test_malformed_settings_of_a_plug_in(settings: Any) -> None:
@@ -154,3 +166,53 @@ def test_settings_that_cannot_be_read() -> None:
     """They are none."""
     found = wrote(span(1, "book", {"acme.tool": "book"}), reader=DialectReader([_Raising()]))
     assert (f"{NONE} gen_ai.tool.call.arguments",) == found.remedies("arguments", NOTHING)
+
+
+@pytest.mark.parametrize(
+    ("precedences", "expected"),
+    [
+        ((Precedence.FRAMEWORK, Precedence.FRAMEWORK), ("A=0", "A=1")),
+        ((Precedence.FRAMEWORK, Precedence.CONVENTION), ("A=0", "A=1")),
+        ((Precedence.CONVENTION, Precedence.CONVENTION), ("A=0",)),
+    ],
+)
+def test_settings_of_several_dialects(precedences: tuple[Precedence, ...], expected: tuple[str, ...]) -> None:
+    """Each framework's count; of shared conventions the first that knows some."""
+    dialects = [Telling() for _ in precedences]
+    for number, (dialect, precedence) in enumerate(zip(dialects, precedences, strict=True)):
+        dialect.precedence = precedence
+        dialect.capture_settings = (CaptureSetting(f"A={number}", ("arguments",)),)
+    silent = Telling()
+    silent.precedence, silent.capture_settings = precedences[0], (CaptureSetting("B=1", scopes=("other.",)),)
+    found = wrote(span(1, "book", {"acme.tool": "book"}, scope="acme.sdk"), reader=DialectReader([silent, *dialects]))
+    assert expected == found.remedies("arguments", NOTHING)
+
+
+ON: Final = CaptureSetting("ON", ("arguments", "results", "user messages"))
+
+
+@pytest.mark.parametrize(
+    ("run", "of_tools", "of_models"),
+    [
+        (Trajectory(calls=()), True, True),
+        (Trajectory(calls=(ToolCall(name="f"),)), True, True),
+        (Trajectory(calls=(ToolCall(name="f", arguments={}), ToolCall(name="f"))), False, True),
+        (Trajectory(calls=(ToolCall(name="f"), ToolCall(name="f", result=1))), False, True),
+        (Trajectory(calls=(), user_text=("hi",)), True, False),
+    ],
+)
+def test_a_setting_is_on_if_its_instrumentation_wrote_content(
+    run: Trajectory, *, of_tools: bool, of_models: bool
+) -> None:
+    """Arguments and results are of the instrumentation of tools, texts of the one of models."""
+    dialect = Telling()
+    dialect.capture_settings = (ON,)
+    other = Models()
+    found = wrote(
+        span(1, "f", {"acme.tool": "f"}, scope="acme.t"),
+        span(2, "m", {"acme.model": "m"}, scope="acme.m"),
+        reader=DialectReader([dialect, other]),
+    )
+    assert of_tools is (("ON",) == found.remedies("results", run))
+    assert of_models is (("ON",) == found.remedies("user messages", run))
+    assert ("acme.m", "acme.t") == found.names

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from spanscore.errors import InputError
+from spanscore.trajectories.mask_paths import keys_of
 from spanscore.trajectories.masks import Masks, is_name, leaves
 
 MARK = re.compile(r"\[masked (?:value|text) [0-9a-f]{12}\]")
@@ -65,7 +66,14 @@ def test_equal_values_have_equal_marks() -> None:
         ("{'email': 'a'}", r'\{"email": "' + VALUE + r'"\}'),
         ('{"email": 1, "email": 2}', r'\{"email": "' + VALUE + r'"\}'),
         ('{"x": "{\\"email\\": \\"a\\"}"}', r'\{"x": "\{\\"email\\": \\"' + VALUE + r'\\"\}"\}'),
-        ('{"is": "email"}', re.escape('{"is": "email"}')),
+        ('{"is":"email"}', re.escape('{"is":"email"}')),
+        ('["email"]', re.escape('["email"]')),
+        ('{"x": {"is":"email"}, "y": [{"z": 1}]}', re.escape('{"x": {"is":"email"}, "y": [{"z": 1}]}')),
+        ("{'is': 'email'}", r'\{"is": "email"\}'),
+        ("email", "email"),
+        (r"a\nemail: b", VALUE),
+        (r"\u0000email: b", VALUE),
+        ("a-email: b", VALUE),
         ('{"is": "email", "is": "email"}', r'\{"is": "email"\}'),
         ('{"x": "{\\"is\\": \\"email\\", \\"is\\": 1}"}', r'\{"x": "' + VALUE + r'"\}'),
         ("email: a b", VALUE),
@@ -75,7 +83,6 @@ def test_equal_values_have_equal_marks() -> None:
         ("e\x1b[1mmail", "e\x1b\\[1mmail"),
         ("\x1b[1memail\x1b[0m of a", TEXT),
         ("f(email=a)", VALUE.replace("value", "text")),
-        ("email", "email"),
         ("email:", "email:"),
         ("an_email came", "an_email came"),
         ("emails came", "emails came"),
@@ -151,7 +158,11 @@ def test_replaced_texts_are_kept_for_recordings() -> None:
 
 
 @pytest.mark.parametrize(
-    "mask", ["name", "*", "e", "tool*", "arguments.email", "a[0].b", "items.0", "", "function.name"]
+    "mask",
+    [
+        *("name", "*", "e", "e*", "tool*", "arguments.email", "a[0].b", "items.0", "0.items", "", "function.name"),
+        *("*.name", "f(email)", "a,b", "$.email", "a.e", "nam?", "x.function.name"),
+    ],
 )
 def test_masks_that_are_refused(mask: str) -> None:
     """They are no path of keys, or would replace what names and surrounds calls."""
@@ -166,3 +177,100 @@ def test_a_mask_may_not_replace_what_is_read() -> None:
     with pytest.raises(InputError, match="surrounds calls"):
         Masks(["usage"], b"key", ["gen_ai.usage.*"])
     Masks(["usage.token"], b"key", ["gen_ai.usage.tokens"])
+
+
+@pytest.mark.parametrize("mask", ["na", "customer.name", "*_token", "x.y.zip", "email*", "a.b*c", "name.of"])
+def test_masks_that_are_taken(mask: str) -> None:
+    """A key with two letters, or keys of which the last but one is in the user's data."""
+    assert masks(mask).has_unmatched
+
+
+@pytest.mark.parametrize(
+    ("path", "start", "expected"),
+    [
+        (("card", "number"), 0, True),
+        (("a", "card", "number"), 0, True),
+        (("a", "card", "number"), 2, True),
+        (("card", "number", "x"), 0, True),
+        (("card", "number", "x"), 1, True),
+        (("card", "number", "x"), 2, False),
+        (("card", "x", "number"), 0, False),
+        (("number",), 0, False),
+        ((), 0, False),
+    ],
+)
+def test_a_value_is_masked_if_a_key_of_its_path_ends_a_mask(
+    path: tuple[str, ...], start: int, *, expected: bool
+) -> None:
+    """From a key on: what is above it was looked at before. It counts once."""
+    found = masks("card.number")
+    assert expected is found.is_masked(path, start)
+    assert {"card.number": int(expected)} == found.counts
+    assert expected is not found.has_unmatched
+
+
+def test_a_mask_may_replace_what_only_resembles_an_attribute_that_is_read() -> None:
+    """The ends of its path count, and so do the ends of what is above it."""
+    for mask, is_refused in (("gen_ai.usage", True), ("of.usage", False), ("usage.of", False), ("token?", True)):
+        read = ["gen_ai.usage.tokens"]
+        if is_refused:
+            with pytest.raises(InputError, match="surrounds calls"):
+                Masks([mask], b"key", read)
+        else:
+            assert Masks([mask], b"key", read).has_unmatched
+
+
+def test_globs_in_texts_that_cannot_be_parsed() -> None:
+    """All fixed parts of the key are in the text, wherever they are."""
+    found = masks("*_token", "pin?code", named=True)
+    assert re.fullmatch(VALUE, found.text("the a_token 1", ("x",)))
+    assert re.fullmatch(VALUE, found.text("a_tokens", ("x",)) + VALUE[:0]) is None
+    assert re.fullmatch(VALUE, found.text("pin and code", ("x",)))
+    assert "pin of a" == found.text("pin of a", ("x",))
+
+
+@pytest.mark.parametrize(
+    ("path", "is_input"),
+    [
+        (("arguments",), True),
+        (("tool", "arguments"), True),
+        (("tool_input",), True),
+        (("toolArgs",), True),
+        (("a", "input", "value"), True),
+        (("kwargs",), True),
+        (("input", "x"), False),
+        (("output",), False),
+        (("inputs_of",), False),
+        ((), False),
+    ],
+)
+def test_places_of_arguments(path: tuple[str, ...], *, is_input: bool) -> None:
+    """By the last two keys: a text there may be the only argument of a tool, and is replaced."""
+    assert is_input is (masks("email").text("a b", path) != "a b")
+
+
+def test_a_text_in_json_is_rewritten_only_if_a_value_is_masked() -> None:
+    """Written again, it would be another value: with repeated keys it is replaced as a whole."""
+    found = masks("email").value({"x": '{"is":"email"}', "y": '{"email":1}', "z": '{"is":"email","is":2}'}, ())
+    assert {"x": '{"is":"email"}', "y": '{"email": "*"}', "z": "*"} == json.loads(MARK.sub("*", json.dumps(found)))
+
+
+def test_text_that_nests_too_deep_is_replaced() -> None:
+    """As text that may hold calls."""
+    assert re.fullmatch(TEXT, masks("email").text("[" * 900 + '{"email": 1}' + "]" * 900, ("x",)))
+
+
+def test_the_keys_in_a_key_with_dots() -> None:
+    """Indexes of lists, and empty steps, are none."""
+    assert ("a", "b", "c1") == keys_of("a..b.0.12.c1.")
+    assert () == keys_of("0")
+
+
+def test_a_suggestion_has_as_many_keys_as_the_mask() -> None:
+    """A shorter path, and one with a key around calls, is none."""
+    found = masks("card.nubmer")
+    found.value({"card": {"number": 1}, "name": {"number": 1}}, ())
+    assert {"card.nubmer": "no run has these keys; did you mean 'card.number'?"} == dict(found.unmatched())
+    single = masks("emial")
+    single.value({"email": 1}, ())
+    assert {"emial": "no run has this key; did you mean 'email'?"} == dict(single.unmatched())

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from dialects.spans import span
-from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading, Precedence, Reading
+from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.model import JSON, Later, Span
 from spanscore.trajectories.reader import DialectReader
 
@@ -210,3 +211,52 @@ def test_a_span_that_no_dialect_knows() -> None:
     reader = DialectReader([Saying(Reading(agent="planner"))])
 
     assert (None, ModelReading()) == (reader.read(span(1, "GET /")), reader.read_model(span(1, "GET /")))
+
+
+@dataclass(frozen=True)
+class Telling(Saying):
+    """A dialect that also reads requests to models."""
+
+    request: ModelCallReading | None = None
+    reads_for_model_calls: frozenset[str] = frozenset()
+
+    def read_model_call(self, span: Span) -> ModelCallReading | None:
+        """Say it."""
+        return self.request
+
+
+def test_requests_to_models_are_read_by_the_dialects_that_tell_them() -> None:
+    """Of a span with their marker; the first value of each field wins, and others are not asked."""
+    first = Telling(None, request=ModelCallReading(model="a"))
+    second = Telling(None, request=ModelCallReading(model="b", input_tokens=1))
+    silent, plain = Telling(None), Saying(Reading(is_model=True))
+    other = Telling(None, request=first.request, markers=Markers(attributes=frozenset({"other"})))
+
+    def read(*dialects: Saying) -> ModelCallReading | None:
+        reader = DialectReader(dialects)
+        found = reader.read_model_call(MARKED)
+        assert not reader.failures
+        return found
+
+    assert ModelCallReading(model="a", input_tokens=1) == read(plain, silent, first, second, other)
+    assert None is read(plain, silent, other)
+
+
+def test_the_dialects_that_read_a_span() -> None:
+    """By precedence; a plug-in without a name has that of its class."""
+    convention = Saying(Reading(agent="a"), precedence=Precedence.CONVENTION)
+    framework, silent = Raising(None), Saying(None)
+    named = Telling(Reading(agent="b"))
+    reader = DialectReader([convention, silent, named, framework])
+    assert (named, convention) == reader.reading(MARKED)
+    assert ("Telling", "Saying") == reader.knowing(MARKED)
+    assert (silent, named, framework, convention) == reader.offered(MARKED)
+    assert () == reader.reading(span(1, "GET /"))
+
+
+def test_failures_are_counted_for_a_trace_as_well() -> None:
+    """Each reading has its own count beside the reader's."""
+    reader, failures = DialectReader([Raising(None)]), Counter[tuple[str, str]]()
+    reader.read(MARKED, failures)
+    reader.read(MARKED)
+    assert ({("Raising", "ValueError"): 1}, {("Raising", "ValueError"): 2}) == (dict(failures), dict(reader.failures))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import combinations, islice
 from typing import Any, Final
@@ -12,13 +12,13 @@ import pytest
 
 from corpora import NAMES, recorded
 from dialects.spans import TRACE_ID, as_received, built_in_dialects, span
-from spanscore.contracts import Dialect, ModelReading, Precedence, Reading
+from spanscore.contracts import Dialect, ModelCallReading, ModelReading, Precedence, Reading
 from spanscore.contracts.dialects import Markers
 from spanscore.model import LOG_RECORD, NOT_RECORDED, CloseReason, Span, SpanEvent, Trace, Trajectory
 from spanscore.otlp.slices import at_once
 from spanscore.trajectories.reader import DialectReader
 from spanscore.trajectories.trajectory import trajectories
-from spanscore.trajectories.wanted import UnusedTexts
+from spanscore.trajectories.wanted import UnusedTexts, log_names
 from traces import PARIS, agent, having, model, tool
 
 RESULT: Final = "gen_ai.tool.call.result"
@@ -182,3 +182,82 @@ def test_combinations_of_dialects_are_not_kept_without_end() -> None:
         left_by(unused, [odd])
         assert RESULT not in left_by(unused, [call])[0].attributes
     assert max(len(vars(reader)["_offers"]), len(vars(unused)["_by_dialects"])) <= 1_024
+
+
+class Sparing(Curious):
+    """Declares which texts it needs only for results."""
+
+    result_keys = frozenset({"out", "told"})
+    telling_words: Mapping[str, tuple[str, ...]] = {"told": ("failed", "is Error", "=no", '"key"'), "sent": ("result",)}
+    reads_for_model_calls = frozenset({"sent"})
+    markers = Markers(attributes=frozenset({"out", "told", "sent"}))
+    reads = frozenset({"out", "told", "sent"})
+
+    def read_model_call(self, _: Span) -> ModelCallReading | None:
+        """Say nothing."""
+
+
+@pytest.mark.parametrize(
+    ("results", "model_calls", "expected"),
+    [
+        (False, False, {"out": [], "sent": ["result"], "told": ["failed", '"key"', "is Error", "=no"]}),
+        (False, True, {"out": [], "told": ["failed", '"key"', "is Error", "=no"]}),
+        (True, False, {"sent": ["result"]}),
+        (True, True, {}),
+    ],
+)
+def test_the_texts_that_may_be_left_out_of_a_shape(
+    expected: dict[str, list[str]], *, results: bool, model_calls: bool
+) -> None:
+    """With the words that keep one; of keys that the shape has."""
+    unused = UnusedTexts(DialectReader([Sparing()], results=results), model_calls=model_calls)
+    assert expected == {key: list(words) for key, words in unused.of("", "call", ["out", "told", "sent", "x"])}
+    assert [] == unused.of("", "call", ["x"])
+    beside = UnusedTexts(DialectReader([Sparing(), Curious()], results=results), model_calls=model_calls)
+    assert expected == {key: list(words) for key, words in beside.of("", "call", ["out", "told", "sent"])}
+
+
+@pytest.mark.parametrize(
+    ("text", "is_kept"),
+    [
+        ("done", False),
+        ("it failed", True),
+        ("is Error", True),
+        ("Error", False),
+        ("an E", False),
+        ("=no", True),
+        ("=yes", False),
+        ('a "key" of', True),
+        ("a key", False),
+        ("", False),
+    ],
+)
+def test_a_text_is_kept_for_each_of_its_words(text: str, *, is_kept: bool) -> None:
+    """Wherever the word is in it."""
+    call = span(2, "call", {"told": text}, parent=1)
+    found = left_by(UnusedTexts(DialectReader([Sparing()], results=False)), [call])
+    assert is_kept is ("told" in found[0].attributes)
+
+
+def test_spans_are_looked_through_in_steps_of_a_millisecond() -> None:
+    """Large spans one by one; spans without such texts cost nothing."""
+    step = 128 * 1024
+    unused = UnusedTexts(DialectReader([Sparing()], results=False))
+    for sizes, steps in (
+        ([step, 0], 0),
+        ([step + 1, 0], 1),
+        ([step // 2, step // 2, 1], 1),
+        ([step + 1, step, 1], 2),
+        ([step, step + 1, step, 0], 1),
+    ):
+        spans = [span(number, "call", {"out": ""}, parent=1) for number, _ in enumerate(sizes, 2)]
+        assert steps == len([*unused.taking_out(spans, [*sizes])]), sizes
+    assert 0 == len([*unused.taking_out([span(2, "call", {"x": ""}, parent=1)] * 2, [step + 1] * 2)])
+
+
+def test_the_names_of_log_records_that_dialects_read() -> None:
+    """Each once, in one order."""
+    first, second = Sparing(), Sparing()
+    first.markers = Markers(log_names=("b.", "a."))
+    second.markers = Markers(log_names=("b.", "c"))
+    assert ("a.", "b.", "c") == log_names([first, second])

@@ -32,12 +32,10 @@ def joined(requested: Requested, calls: Mapping[int, CallReading]) -> list[tuple
     """
     resumption = requested.resumption
     if not requested.requests and not resumption.tails:
-        completed = [call if _is_whole(call) else _completed(call, None, requested) for call in calls.values()]
+        completed = [_completed(call, None, requested) for call in calls.values()]
         return [(None, call) for call in _with_results(completed, requested)]
-    continuing = {}
-    if resumption.tails:
-        continuing = {index: tail for index in calls if (tail := resumption.tail_of(index)) is not None}
-    here = {index: call for index, call in calls.items() if index not in continuing} if continuing else calls
+    continuing = {index: tail for index in calls if (tail := resumption.tail_of(index)) is not None}
+    here = {index: call for index, call in calls.items() if index not in continuing}
     found = _ranked(here, [request for _, request in requested.requests])
     of_tails: dict[int, dict[int, CallReading]] = {}
     for index, tail in continuing.items():
@@ -47,7 +45,7 @@ def joined(requested: Requested, calls: Mapping[int, CallReading]) -> list[tuple
         place = resumption.place_of(tail)
         found.update((index, (None if rank is None else rank + place, call)) for index, (rank, call) in of_tail.items())
     ranked = [found[index] for index in calls]
-    completed = [call if _is_whole(call) else _completed(call, rank, requested) for rank, call in ranked]
+    completed = [_completed(call, rank, requested) for rank, call in ranked]
     return [*zip([rank for rank, _ in ranked], _with_results(completed, requested), strict=True)]
 
 
@@ -161,12 +159,6 @@ class _Join:
     def _join(self, index: int, rank: int) -> None:
         self.ranks[index] = rank
         del self.left[rank]
-
-
-def _is_whole(call: CallReading) -> bool:
-    """Return whether a request would add nothing to a call."""
-    is_named = call.name is not None and call.call_id is not None
-    return is_named and call.arguments is not NOT_RECORDED and call.sole_argument is None
 
 
 def _completed(call: CallReading, rank: int | None, requested: Requested) -> CallReading:

@@ -112,7 +112,7 @@ def instrumentations(trace: Trace, reader: DialectReader) -> Instrumentations:
     unread: dict[_Instrumentation, None] = {}
     for span in trace.spans:
         reading, dialects = reader.read(span), reader.reading(span)
-        if reading is None or not dialects:
+        if reading is None:
             unread[_Instrumentation(span.scope or "-", ())] = None
             continue
         instrumentation = _Instrumentation(

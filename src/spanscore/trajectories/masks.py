@@ -253,8 +253,6 @@ def _has_unique_keys(text: str) -> bool:
     return True
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _unique(pairs: list[tuple[str, Any]]) -> None:
+    if len(dict(pairs)) < len(pairs):
         raise ValueError
-    return found

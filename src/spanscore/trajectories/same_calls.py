@@ -69,12 +69,9 @@ def same_calls(tree: SpanTree) -> dict[int, list[CallReading]]:
 
 
 def _are_apart(tree: SpanTree) -> bool:
-    """Return whether each span is surely a call of its own, as in most traces: of one scope, nothing below, by id."""
-    if tree.parts or not tree.calls.keys().isdisjoint(tree.parents):
-        return False
+    """Return whether each span is surely a call of its own, as in most traces: each has an id of its own."""
     ids = {reading.call_id for reading in tree.calls.values()}
-    scopes = {(tree.spans[index].scope, tree.spans[index].is_log) for index in tree.calls}
-    return None not in ids and "" not in ids and len(ids) == len(tree.calls) and len(scopes) == 1
+    return not tree.parts and None not in ids and "" not in ids and len(ids) == len(tree.calls)
 
 
 def _by_call_id(tree: SpanTree) -> dict[str, list[int]]:
