@@ -81,7 +81,7 @@ def asked_since(made: Sequence[CallReading], asked: Sequence[Sequence[SentCall]]
     lacking = set(short)
     for place in range(len(asked) - 1, -1, -1):
         for request, _ in asked[place]:
-            short[request.name] -= 1 + unknown.pop((request.call_id, *content_of(request)), 0)
+            short[request.name] -= unknown.pop((request.call_id, *content_of(request)), 1)
             if short[request.name] <= 0:
                 lacking.discard(request.name)
         if not lacking:
