@@ -159,6 +159,21 @@ def test_a_person_has_edited_a_lone_argument(given: str, expected: str) -> None:
     assert [{"to": expected}] == [call.arguments for call in run.calls]
 
 
+@pytest.mark.parametrize(("pauses", "expected"), [(True, "bob@x.example"), (False, ASKED)])
+def test_a_person_has_edited_a_lone_argument_in_the_trace_that_asked(*, pauses: bool, expected: str) -> None:
+    """Without a pause nobody can have: the text of the argument may be another form of it."""
+    call = "llm.output_messages.0.message.tool_calls.0.tool_call."
+    told = {f"{call}id": "c1", f"{call}function.name": "mail", f"{call}function.arguments": json.dumps({"to": ASKED})}
+    model = span(2, "chat", {"openinference.span.kind": "LLM", **told}, parent=1, scope=SCOPE)
+    review = chain(3, "HumanInTheLoopMiddleware.after_model", parent=1)
+    interrupt = (exception("langgraph.errors.GraphInterrupt", "(Interrupt(value='mail?'),)"),)
+    made = tool(4, "mail", parent=1, **{"input.value": "bob@x.example", "output.value": message("sent")})
+    paused = [review._replace(events=interrupt)] if pauses else []
+    (run,) = read(chain(1, "clerk", "AGENT"), model, *paused, made)
+
+    assert [{"to": expected}] == [call.arguments for call in run.calls]
+
+
 def test_a_lone_number_is_the_one_that_was_asked_for() -> None:
     """A text of it is no sign that a person has changed it."""
     asked = {key: '{"to": 100}' if key.endswith("arguments") else value for key, value in SENT.items()}
