@@ -313,3 +313,11 @@ def test_a_call_waits_whose_id_was_refused_before_the_pause() -> None:
     (run,) = runs(ROOT, sent(2, *refused("c1"), asks=(request,)), waiting)
 
     assert [("refund", "waits"), ("refund", "refused")] == [tuple(call) for call in run.withheld]
+
+
+def test_a_call_that_waits_is_not_a_call_of_another_tool_with_its_id() -> None:
+    """Without content no execution shows that it has ended."""
+    waiting = having(span(3, "approval", parent=1), {"waits": ["refund c1"]})
+    spans = (ROOT, tool(2, "lookup", None, "c1", parent=1), waiting)
+
+    assert (["lookup"], [("refund", "waits")]) == (made(*spans), withheld(*spans))

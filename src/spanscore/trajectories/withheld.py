@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from spanscore.compare.names import canonical
 from spanscore.contracts import CallReading, CallRequest, CallState
 from spanscore.model import NOT_RECORDED
 from spanscore.trajectories import pauses
@@ -26,6 +27,10 @@ class _Asked(NamedTuple):
     state: CallState
     since_ns: int
     pause: int
+
+
+def _key(request: CallRequest) -> tuple[str | None, str]:
+    return request.call_id, canonical(request.name)
 
 
 class Withheld:
@@ -141,21 +146,24 @@ class Withheld:
 
     def _add_named(self) -> None:
         """Add the calls that other spans name: the last execution without a result, else the model's request."""
-        unended: dict[str, list[int]] = {}
+        unended: dict[tuple[str | None, str], list[int]] = {}
         for index, call in self._calls.items():
             if index in self.spans or (call.result is NOT_RECORDED and call.error is None):
-                for key in filter(None, (call.call_id, call.name)):
+                # Some clients count the calls of each answer from the same number: calls of two tools have one id.
+                name = canonical(call.name or "")
+                for key in {(call.call_id, ""), (call.call_id, name), (None, name)}:
                     unended.setdefault(key, []).append(index)
         for pause in self._tree.pauses:
             reading = self._tree.readings[pause]
             for request in filter(_UNNAMED.__ne__, reading.waits):
-                unmade = self._last_beside(pause, unended.get(request.call_id or request.name, ()))
+                unmade = self._last_beside(pause, unended.get(_key(request), ()))
                 if unmade is None:
                     self._ask(request, "waits", pause)
                 else:
                     self.spans.setdefault(unmade, "waits")
             for request in reading.refused:
-                unmade = self._last_beside(pause, unended.get(request.call_id or "", ()), before=True)
+                named = unended.get(_key(request), ()) if request.call_id else ()
+                unmade = self._last_beside(pause, named, before=True)
                 if unmade is not None and unmade in self.spans:
                     self.spans[unmade] = "refused"
                 else:
