@@ -70,6 +70,7 @@ class Withheld:
         self._calls: Final = {index: call for index, (_, call) in zip(calls, self.joined, strict=True)}
         self._ranks: Final = {rank for rank, _ in self.joined if rank is not None}
         self.spans.update((index, call.state) for index, call in calls.items() if call.state in {"waits", "refused"})
+        self._leave_out_begun_again()
         self._add_unfinished()
         self._add_named()
         self._add_unnamed()
@@ -107,6 +108,14 @@ class Withheld:
         since_ns = self._tree.spans[pause if asking == NONE else asking].start_ns
         self._asked[request.call_id or request.name] = _Asked(request, state, since_ns, pause)
 
+    def _leave_out_begun_again(self) -> None:
+        """Leave out calls that are begun again. If the repetition has failed, only content may show a refusal."""
+        for earlier, again in pauses.begun_again(self._tree, self._calls):
+            self.superseded.add(earlier)
+            call = self._calls[again]
+            if call.refusal == "hidden at start" and call.result is NOT_RECORDED:
+                self.doubted.add(again)
+
     def _add_unfinished(self) -> None:
         """Add uncertain calls whose refusal a model was sent, or after which their agent called no model."""
         spans, agent_of = self._tree.spans, self._tree.agent_of
@@ -114,7 +123,7 @@ class Withheld:
         latest_ns = {agent_of(index): spans[index].start_ns for index in models}
         last = {agent_of(index): index for index in self._calls}
         for index, call in self._calls.items():
-            if call.state != "uncertain":
+            if call.state != "uncertain" or index in self.superseded:
                 continue
             state = self._requested.state_by_answer(call.call_id)
             asked_ns = latest_ns.get(agent_of(index))
