@@ -217,3 +217,37 @@ def test_a_run_that_continues_has_the_calls_before_it(asked: str, answered: str)
         ("look_up", 40, True),
         ("refund", "ok", False),
     ]
+
+
+@pytest.mark.parametrize(
+    ("failure", "expected"), [(None, [(6, False), (8, False)]), ("TOOL_ERROR", [(6, True), (8, False)])]
+)
+def test_a_call_with_which_a_later_run_begins_once_more_is_one_call(
+    failure: str | None, expected: list[tuple[int, bool]]
+) -> None:
+    """Without content no span says that it has waited, or was refused. A model that was asked may ask for it anew."""
+
+    def below(number: int, parent: int, name: str, **attributes: Any) -> Span:
+        return span(number, name, attributes, parent=parent, scope=SCOPE)
+
+    def booked(number: int, parent: int, **attributes: Any) -> Span:
+        held = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "book", "gen_ai.tool.call.id": "c1"}
+        return below(number, parent, "execute_tool book", **held, **attributes)
+
+    run = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "planner"}
+    asked = {"gen_ai.operation.name": "generate_content"}
+    failed = {} if failure is None else {"error.type": failure}
+    repeated = booked(6, 5, **failed)
+    (found,) = read(
+        span(1, "request"),
+        below(2, 1, "invoke_agent planner", **run),
+        below(3, 2, "generate_content m", **asked),
+        booked(4, 2),
+        below(5, 1, "invoke_agent planner", **run),
+        repeated if failure is None else repeated._replace(status_code=StatusCode.ERROR),
+        below(7, 5, "generate_content m", **asked),
+        booked(8, 5),
+        below(9, 5, "generate_content m", **asked),
+    )
+
+    assert expected == [(int.from_bytes(each.span_id or b""), each.may_be_refused) for each in found.calls]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -159,6 +160,21 @@ def test_a_person_has_edited_a_lone_argument(given: str, expected: str) -> None:
     assert [{"to": expected}] == [call.arguments for call in run.calls]
 
 
+@pytest.mark.parametrize(("pauses", "expected"), [(True, "bob@x.example"), (False, ASKED)])
+def test_a_person_has_edited_a_lone_argument_in_the_trace_that_asked(*, pauses: bool, expected: str) -> None:
+    """Without a pause nobody can have: the text of the argument may be another form of it."""
+    call = "llm.output_messages.0.message.tool_calls.0.tool_call."
+    told = {f"{call}id": "c1", f"{call}function.name": "mail", f"{call}function.arguments": json.dumps({"to": ASKED})}
+    model = span(2, "chat", {"openinference.span.kind": "LLM", **told}, parent=1, scope=SCOPE)
+    review = chain(3, "HumanInTheLoopMiddleware.after_model", parent=1)
+    interrupt = (exception("langgraph.errors.GraphInterrupt", "(Interrupt(value='mail?'),)"),)
+    made = tool(4, "mail", parent=1, **{"input.value": "bob@x.example", "output.value": message("sent")})
+    paused = [review._replace(events=interrupt)] if pauses else []
+    (run,) = read(chain(1, "clerk", "AGENT"), model, *paused, made)
+
+    assert [{"to": expected}] == [call.arguments for call in run.calls]
+
+
 def test_a_lone_number_is_the_one_that_was_asked_for() -> None:
     """A text of it is no sign that a person has changed it."""
     asked = {key: '{"to": 100}' if key.endswith("arguments") else value for key, value in SENT.items()}
@@ -187,3 +203,108 @@ def test_a_person_has_answered_in_place_of_the_tool(source: str, refused: list[s
 
     assert refused == [name for name, state in run.withheld if state == "refused"]
     assert run.completeness.resumed is bool(refused)
+
+
+OF_AGENT = "langchain_create_agent"
+
+
+def under_openinference(integration: str, name: str, given: Any, state: Any) -> Span:
+    """The span of an agent's graph."""
+    spanned = chain(1, name, "AGENT", ls_integration=integration, lc_agent_name="clerk")
+    held = {"input.value": json.dumps(given), "output.value": json.dumps(state)}
+    return spanned._replace(attributes={**spanned.attributes, **held})
+
+
+def under_openllmetry(integration: str, name: str, given: Any, state: Any) -> Span:
+    """The span of an agent's graph."""
+    of_run = "traceloop.association.properties"
+    held = {
+        "traceloop.span.kind": "workflow",
+        "traceloop.entity.name": "clerk",
+        "traceloop.entity.input": json.dumps({"inputs": given, "tags": []}),
+        "traceloop.entity.output": json.dumps({"outputs": state, "kwargs": {"tags": []}}),
+        f"{of_run}.ls_integration": integration,
+        f"{of_run}.lc_agent_name": "clerk",
+    }
+    return span(1, f"{name}.workflow", held, scope="opentelemetry.instrumentation.langchain")
+
+
+def under_langfuse(integration: str, name: str, given: Any, state: Any) -> Span:
+    """The span of an agent's graph."""
+    of_run = "langfuse.observation"
+    held = {
+        f"{of_run}.type": "agent",
+        f"{of_run}.input": json.dumps(given),
+        f"{of_run}.output": json.dumps(state),
+        f"{of_run}.metadata.ls_integration": json.dumps(integration),
+        f"{of_run}.metadata.lc_agent_name": '"clerk"',
+    }
+    return span(1, name, held)
+
+
+def under_langsmith(integration: str, name: str, given: Any, state: Any) -> Span:
+    """The span of an agent's graph."""
+    held = {
+        "langsmith.span.kind": "chain",
+        "gen_ai.prompt": json.dumps({"input": given} if given is None else given),
+        "gen_ai.completion": json.dumps(state),
+        "langsmith.metadata.ls_integration": integration,
+        "langsmith.metadata.lc_agent_name": "clerk",
+    }
+    return span(1, name, held)
+
+
+REQUEST = {"name": "mail", "args": {"to": "ann@x.example"}, "id": "c1", "type": "tool_call"}
+ASKS = {"content": "", "type": "ai", "tool_calls": [REQUEST]}
+ANSWER = {"content": "sent", "type": "tool", "tool_call_id": "c1"}
+EVERYWHERE = pytest.mark.parametrize(
+    "graph_of", [under_openinference, under_openllmetry, under_langfuse, under_langsmith]
+)
+
+
+@EVERYWHERE
+@pytest.mark.parametrize(
+    ("integration", "last", "paused"),
+    [
+        (OF_AGENT, [ASKS], ("mail",)),
+        (OF_AGENT, [ASKS, ANSWER], ()),
+        (OF_AGENT, [ASKS, ANSWER, {"content": "done", "type": "ai", "tool_calls": []}], ()),
+        ("langgraph", [ASKS], ()),
+    ],
+)
+def test_an_agent_whose_graph_stops_before_its_tools_pauses(
+    graph_of: Callable[..., Span], integration: str, last: list[Any], paused: tuple[str, ...]
+) -> None:
+    """An agent executes each tool that its model asks for; a graph of the user's own may end with such an answer."""
+    told = "llm.output_messages.0.message.tool_calls.0.tool_call."
+    asked = {
+        f"{told}id": "c1",
+        f"{told}function.name": "mail",
+        f"{told}function.arguments": json.dumps(REQUEST["args"]),
+    }
+    model = span(2, "chat", {"openinference.span.kind": "LLM", **asked}, parent=1, scope=SCOPE)
+    graph = graph_of(
+        integration, "clerk", {"messages": []}, {"messages": [{"content": "mail", "type": "human"}, *last]}
+    )
+    (run,) = read(graph._replace(end_ns=graph.start_ns + 10**9), model)
+
+    assert paused == run.completeness.paused
+
+
+@EVERYWHERE
+@pytest.mark.parametrize(
+    ("integration", "name", "given", "resumed"),
+    [
+        (OF_AGENT, "clerk", None, True),
+        (OF_AGENT, "clerk", {"messages": []}, False),
+        ("langgraph", "clerk", None, False),
+        (OF_AGENT, "clerkUpdateState", {"messages": [ANSWER]}, True),
+    ],
+)
+def test_a_graph_that_was_given_nothing_goes_on(
+    graph_of: Callable[..., Span], integration: str, name: str, given: Any, *, resumed: bool
+) -> None:
+    """A person may have changed its state before, in a trace of its own."""
+    (run,) = read(graph_of(integration, name, given, {"messages": []}))
+
+    assert resumed is run.completeness.begin_unseen

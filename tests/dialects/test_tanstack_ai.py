@@ -74,6 +74,16 @@ def test_a_run_that_begins_with_a_result_continues(index: int, last: str, *, exp
     assert expected is run.completeness.begin_unseen
 
 
+@pytest.mark.parametrize(("is_told", "expected"), [(False, True), (True, False)])
+def test_without_content_a_run_without_calls_may_continue_after_a_refusal(*, is_told: bool, expected: bool) -> None:
+    """TanStack AI writes no span of a refused call."""
+    asked = iteration(2, 0, "stop")
+    kept = {key: value for key, value in asked.attributes.items() if is_told or key != "gen_ai.input.messages"}
+    (run,) = read(span(1, "chat m", {"tanstack.ai.iterations": 1}), asked._replace(attributes=kept))
+
+    assert expected is run.completeness.may_continue
+
+
 def test_a_lost_call_is_missed() -> None:
     """The request that asked for it does not show it, though a run may wait with one."""
     (run,) = read(

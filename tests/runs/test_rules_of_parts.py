@@ -120,6 +120,11 @@ OTHERS: Final = {
         "renamed-again-resumed": "+ + + + x x",
         "answered-again-resumed": EDITED,
     },
+    # The person changes the state, and refuses in words of their own.
+    "langgraph-approval-before": {"refused-resumed-update": SKIPPED, "refused-resumed": "- - + - - +"},
+    # Another tool than the refund waits.
+    "langgraph-approval-ids": {"edited-once": "+ + + x - +"},
+    "pydantic-ai-approval-ids": {"second-resumed": HIDDEN},
     # Of two calls, one was executed while the other waited: it may be each of them.
     "langgraph-approval-langsmith": {"both-again-resumed": "+ + - - x +", "answered-again-resumed": EDITED},
     # The messages leave the calls out.

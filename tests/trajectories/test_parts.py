@@ -87,6 +87,7 @@ BEGINS_UNSEEN: Final = {
     ("openai-agents-js-approval", "hidden-approved-resumed"),
     *((name, f"hidden-{each}-resumed") for name in ("agno-approval", "langgraph-approval-tl") for each in _DECIDED),
     *(("langgraph-approval-nocontent", f"{each}-resumed") for each in (*_DECIDED, "parallel", "interrupt-approved")),
+    *(("langgraph-approval-before", f"refused-resumed{each}") for each in ("", "-update")),
     *(("traceai-langgraph-approval", f"mw-{each}-resumed") for each in _DECIDED),
     *(
         ("traceai-langgraph-approval", f"{each}-resumed")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,13 +13,14 @@ from catalogue.bounds import costs_at_most
 from dialects.spans import START_NS, TRACE_ID, built_in_dialects, calls, exception, span
 from examples import at_most
 from spanscore.contracts import CallRequest, Markers, ModelReading, Precedence, Reading
-from spanscore.model import CloseReason, Span, Trace
+from spanscore.model import CloseReason, Span, Trace, Trajectory
 from spanscore.trajectories.explained import Explanation, explained
 from spanscore.trajectories.reader import DialectReader
 from spanscore.trajectories.trajectory import trajectories
 from traces import PARIS, agent, asked, having, lasting, model, tool
 
 REFUND: Final = {"order_id": "A-1", "amount": 40}
+HALF: Final = {"order_id": "A-1", "amount": 20}
 INTERRUPT: Final = (exception("langgraph.errors.GraphInterrupt", "()"),)
 RESULT: Final = "gen_ai.tool.call.result"
 
@@ -59,10 +62,14 @@ def made(*spans: Span) -> list[str]:
     return [call.name for call in run.calls]
 
 
+def runs(*spans: Span) -> tuple[Trajectory, ...]:
+    """Return the runs of a trace."""
+    return trajectories(Trace(trace_id=TRACE_ID, spans=spans, close_reason=CloseReason.ROOT_ENDED), READER)
+
+
 def withheld(*spans: Span) -> list[tuple[str, str]]:
     """Return the calls of a trace that its run tells as not made."""
-    trace = Trace(trace_id=TRACE_ID, spans=spans, close_reason=CloseReason.ROOT_ENDED)
-    (run,) = trajectories(trace, READER)
+    (run,) = runs(*spans)
     return [tuple(call) for call in run.withheld]
 
 
@@ -256,3 +263,61 @@ def test_the_order_of_arrival_changes_nothing(order: list[int]) -> None:
         done(6, "audit", {}, "c3", parent=1),
     )
     assert made(*(spans[place] for place in order)) == ["lookup", "audit"]
+
+
+def refused(call_id: str) -> list[dict[str, Any]]:
+    """The messages of a turn that LangChain ends with a person's refusal."""
+    marked = {"additional_kwargs": {"lc_source": "hitl_interrupt_decision"}}
+    return [
+        {"role": "user", "content": "refund A-1"},
+        {"role": "assistant", "parts": [asked("lookup", PARIS, "c1")]},
+        {"role": "tool", "tool_call_id": "c1", "content": "found"},
+        {"role": "assistant", "parts": [asked("refund", REFUND, call_id)]},
+        {"role": "tool", "tool_call_id": call_id, "content": "Not now.", "status": "error", **marked},
+    ]
+
+
+def sent(number: int, *messages: dict[str, Any], asks: tuple[dict[str, Any], ...] = ()) -> Span:
+    """A request to a model with these messages."""
+    return having(model(number, *asks, parent=1), {"gen_ai.input.messages": json.dumps(messages)})
+
+
+@pytest.mark.parametrize("refused_id", ["c1", "c2"])
+@pytest.mark.parametrize("again", ["c1", "c2", "c3"])
+def test_a_refusal_in_an_earlier_turn_is_not_of_a_call_that_waits(refused_id: str, again: str) -> None:
+    """Some clients count the calls of each turn, or of each answer, from the same number."""
+    turns = [*refused(refused_id), {"role": "assistant", "content": "No."}, {"role": "user", "content": "and half?"}]
+    request = asked("refund", HALF, again)
+    waiting = having(span(3, "approval", parent=1), {"waits": [f"refund {again}"]})
+
+    assert withheld(ROOT, sent(2, *turns, asks=(request,)), waiting) == [("refund", "waits")]
+    answer = {**refused(again)[-1], "content": "Neither."}
+    asking = {"role": "assistant", "parts": [request]}
+    assert withheld(ROOT, sent(2, *turns, asks=(request,)), waiting, sent(4, *turns, asking, answer)) == [
+        ("refund", "refused")
+    ]
+
+
+def test_a_call_before_a_pause_was_made_if_another_one_of_its_id_was_refused() -> None:
+    """The mark of the refusal has its place."""
+    (run,) = runs(ROOT, sent(2, *refused("c1")))
+
+    assert [("lookup", True)] == [(call.name, call.restored) for call in run.calls]
+    assert [("refund", "refused")] == [tuple(call) for call in run.withheld]
+
+
+def test_a_call_waits_whose_id_was_refused_before_the_pause() -> None:
+    """The model asks once more for what a person has refused, with the same id."""
+    request = asked("refund", HALF, "c1")
+    waiting = having(span(3, "approval", parent=1), {"waits": [""]})
+    (run,) = runs(ROOT, sent(2, *refused("c1"), asks=(request,)), waiting)
+
+    assert [("refund", "waits"), ("refund", "refused")] == [tuple(call) for call in run.withheld]
+
+
+def test_a_call_that_waits_is_not_a_call_of_another_tool_with_its_id() -> None:
+    """Without content no execution shows that it has ended."""
+    waiting = having(span(3, "approval", parent=1), {"waits": ["refund c1"]})
+    spans = (ROOT, tool(2, "lookup", None, "c1", parent=1), waiting)
+
+    assert (["lookup"], [("refund", "waits")]) == (made(*spans), withheld(*spans))

@@ -9,7 +9,7 @@ from spanscore.contracts import CallReading, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import openinference
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.dialects._langgraph import continues, graph, metadata
+from spanscore.dialects._langgraph import INTEGRATION, continues, graph, metadata, stops_before_tools
 from spanscore.dialects._tool_message import output_message
 from spanscore.model import NOT_RECORDED, Span, StatusCode
 
@@ -38,7 +38,12 @@ class Langchain(FrameworkDialect):
             return None
         node, agent = metadata(span, _NODE), metadata(span, _AGENT)
         reading = graph(span.name, node, agent, is_marked=kind == "AGENT" or not span.parent_span_id)
-        return replace(reading, resumes=True) if continues(span, openinference.INPUT) else reading
+        made_by = metadata(span, INTEGRATION) if reading.is_agent else None
+        return replace(
+            reading,
+            resumes=continues(span, openinference.INPUT, made_by),
+            ends_asking=stops_before_tools(made_by, span.attributes.get(openinference.OUTPUT)),
+        )
 
 
 def _call(span: Span) -> CallReading:

@@ -11,7 +11,7 @@ from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai, openllmetry
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.dialects._langgraph import continues
+from spanscore.dialects._langgraph import INTEGRATION, continues, stops_before_tools
 from spanscore.dialects._tool_message import output_message
 from spanscore.model import JSON, NOT_RECORDED, Recorded, Span
 
@@ -20,6 +20,7 @@ _PYTHON: Final = "opentelemetry.instrumentation.langchain"
 _SCOPES: Final = frozenset({_PYTHON, _JAVASCRIPT})
 _CLASS_NAMES: Final = frozenset({"DynamicStructuredTool", "DynamicTool", "StructuredTool", "Tool"})
 _AGENT: Final = "traceloop.association.properties.lc_agent_name"
+_INTEGRATION: Final = f"traceloop.association.properties.{INTEGRATION}"
 
 
 class LangchainOpenllmetry(FrameworkDialect):
@@ -33,12 +34,12 @@ class LangchainOpenllmetry(FrameworkDialect):
     """
 
     markers = Markers(scopes=_SCOPES)
-    reads = gen_ai.READS | openllmetry.READS | {_AGENT, "traceloop.workflow.name"}
+    reads = gen_ai.READS | openllmetry.READS | {_AGENT, _INTEGRATION, "traceloop.workflow.name"}
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
         if attributes.get(gen_ai.OPERATION) != gen_ai.EXECUTE_TOOL and attributes.get(openllmetry.KIND) != "tool":
-            if continues(span, openllmetry.ENTITY_INPUT):
+            if continues(span, openllmetry.ENTITY_INPUT, content.text(attributes.get(_INTEGRATION))):
                 return replace(_graph(span) or Reading(), resumes=True)
             return _graph(span) or (Reading(is_model=True) if _answer(span) else None)
         given = content.decoded(content.first_text(attributes, (openllmetry.ENTITY_INPUT, gen_ai.ARGUMENTS)))
@@ -75,7 +76,8 @@ def _graph(span: Span) -> Reading | None:
     is_named = name is not None and name == attributes.get(_AGENT)
     if span.scope != _PYTHON or not (is_named or attributes.get(openllmetry.KIND) == "workflow"):
         return None
-    return Reading(is_agent=True, agent=name)
+    stops = stops_before_tools(content.text(attributes.get(_INTEGRATION)), attributes.get(openllmetry.ENTITY_OUTPUT))
+    return Reading(is_agent=True, agent=name, ends_asking=stops)
 
 
 def _answer(span: Span) -> list[JSON]:

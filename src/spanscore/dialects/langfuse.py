@@ -12,7 +12,7 @@ from spanscore.dialects import _control_flow as control_flow
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.dialects._langgraph import continues, graph
+from spanscore.dialects._langgraph import INTEGRATION, continues, graph, stops_before_tools
 from spanscore.dialects._tool_message import ToolMessage, tool_message
 from spanscore.model import JSON, NOT_RECORDED, AttributeValue, LaterList, Recorded, Span
 
@@ -54,12 +54,14 @@ class Langfuse(FrameworkDialect):
         run = graph(
             span.name, _metadata(span, "langgraph_node"), _metadata(span, _AGENT), is_marked=kind == "agent" or is_root
         )
+        integration = _metadata(span, INTEGRATION)
         return Reading(
             is_model=kind == "generation",
             is_agent=run.is_agent,
             agent=run.agent,
             waits=(CallRequest(name=""),) if _is_interrupted(span) else (),
-            resumes=continues(span, _INPUT),
+            ends_asking=bool(run.is_agent) and stops_before_tools(integration, span.attributes.get(_OUTPUT)),
+            resumes=continues(span, _INPUT, integration),
         )
 
     def read_model(self, span: Span) -> ModelReading | None:

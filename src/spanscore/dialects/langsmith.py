@@ -11,7 +11,7 @@ from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.dialects._langgraph import continues, graph
+from spanscore.dialects._langgraph import continues, graph, stops_before_tools
 from spanscore.dialects._tool_message import ToolMessage, output_message
 from spanscore.model import NOT_RECORDED, Recorded, Span
 
@@ -46,6 +46,7 @@ class Langsmith(FrameworkDialect):
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
         kind = attributes.get(_KIND)
+        integration = content.text(attributes.get(_INTEGRATION))
         node, agent = content.text(attributes.get(_NODE)), content.text(attributes.get(_AGENT))
         run = graph(span.name, node, agent, is_marked=not span.parent_span_id) if kind == "chain" else Reading()
         if _is_claude(span):
@@ -56,7 +57,8 @@ class Langsmith(FrameworkDialect):
             is_agent=run.is_agent,
             agent=run.agent,
             conversation_id=content.first_text(attributes, _CONVERSATION),
-            resumes=kind == "chain" and continues(span, _PROMPT),
+            ends_asking=bool(run.is_agent) and stops_before_tools(integration, attributes.get(_COMPLETION)),
+            resumes=kind == "chain" and continues(span, _PROMPT, integration),
         )
 
     def read_model(self, span: Span) -> ModelReading | None:

@@ -39,7 +39,7 @@ class TanstackAi(FrameworkDialect):
                 resumes=str(attributes[_ITERATION]) == "0" and _ends_with_result(attributes.get(gen_ai.INPUT)),
             )
         if _OUTCOME not in attributes:
-            return Reading(is_agent=True)
+            return Reading(is_agent=True, refuses_silently=True)
         call = gen_ai.call(span)
         has_failed = attributes.get(_OUTCOME) == _FAILED
         given = _said(attributes.get(gen_ai.INPUT))

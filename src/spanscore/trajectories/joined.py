@@ -166,7 +166,7 @@ def _completed(call: CallReading, rank: int | None, requested: Requested) -> Cal
     if rank is not None:
         request = requested.request(rank)
         name, call_id = name or request.name, call_id or request.call_id
-        if rank < 0 and _is_edited(call, request):
+        if (rank < 0 or requested.resumption.tree.pauses) and _is_edited(call, request):
             if name == request.name and isinstance(request.arguments, dict) and len(request.arguments) == 1:
                 arguments = dict.fromkeys(request.arguments, call.sole_argument)
         elif arguments is NOT_RECORDED or _is_sole(request.arguments, call.sole_argument):

@@ -1,10 +1,14 @@
-"""The spans with which a run pauses or may pause: those that tell nothing new, the last ones, those without a model."""
+"""The spans with which a run pauses or may pause: those that tell nothing new, the last ones, those without a model.
+
+Also the calls with which a run begins once more.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from spanscore.contracts import CallReading
 from spanscore.trajectories.readings import NONE
 from spanscore.trajectories.tree import SpanTree
 
@@ -59,3 +63,25 @@ def lacking_model(
     last = {above[model]: model for model in tree.models}
     runs = [index for index in pauses if index in tree.agents and tree.readings[index].ends_asking]
     return [index for index in runs if index not in asked_last or asked_last[index] != last[index]]
+
+
+def begun_again(tree: SpanTree, calls: Mapping[int, CallReading]) -> Iterator[tuple[int, int]]:
+    """Yield each uncertain call with which a later run of an agent begins, before it asks a model, and its repetition.
+
+    A person has decided about it.
+
+    Args:
+        tree: the spans.
+        calls: by the position of their span, in the order of their start.
+    """
+    run_of = tree.nearest(tree.agents)
+    asked_ns: dict[int, int] = {}
+    for index in tree.single_requests:
+        asked_ns.setdefault(run_of[index], tree.spans[index].start_ns)
+    uncertain: dict[tuple[str, str | None], int] = {}
+    for index, call in calls.items():
+        earlier = uncertain.get((call.call_id or "", call.name), index)
+        if run_of[index] != run_of[earlier] and tree.spans[index].start_ns < asked_ns.get(run_of[index], 0):
+            yield earlier, index
+        if call.call_id and call.state == "uncertain":
+            uncertain[call.call_id, call.name] = index

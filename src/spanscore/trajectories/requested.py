@@ -124,9 +124,27 @@ class Requested:
     def state_by_answer(self, call_id: str | None) -> CallState | None:
         """Return the state of a call without execution by its answer; None if that is a result, or missing."""
         answer = self.answer(call_id)
+        if answer is not NOT_RECORDED and call_id in self._ids_used_again and call_id in self._ranks:
+            return self._state_of(self._ranks[call_id])
+        return self._state(call_id, answer)
+
+    def _state(self, call_id: str | None, answer: Recorded) -> CallState | None:
         if answer is NOT_RECORDED:
             return None
         return "refused" if call_id in self._refused else state_of_result(answer)
+
+    def _state_of(self, rank: int) -> CallState | None:
+        """Return the state of a request by its answer: of an id that is used again, by the one in its place."""
+        span, request = self.requests[rank]
+        sent = self._repeated_by_next.get(rank) if request.call_id in self._ids_used_again else None
+        if sent is None:
+            return self._state(request.call_id, self._answer_to(span, request))
+        return "refused" if sent.state == "uncertain" else None if sent.state == "made" else sent.state
+
+    @cached_property
+    def _ranks(self) -> Mapping[str | None, int]:
+        """The last request of each call id."""
+        return {request.call_id: rank for rank, (_, request) in enumerate(self.requests)}
 
     def told_by_answers(self, executed: Collection[str | None]) -> Iterator[tuple[int, CallRequest, CallState]]:
         """Yield the requests whose answer shows that they were not made, with the position of their model's span.
@@ -134,10 +152,8 @@ class Requested:
         Args:
             executed: ids of executed calls, which are left out.
         """
-        for span, request in self.requests:
-            if request.call_id in executed or self._answer_to(span, request) is NOT_RECORDED:
-                continue
-            if (state := self.state_by_answer(request.call_id)) is not None:
+        for rank, (span, request) in enumerate(self.requests):
+            if request.call_id not in executed and (state := self._state_of(rank)) is not None:
                 yield span, request, state
 
     def is_answered_later(self, index: int, call_id: str | None, run_of: Sequence[int]) -> bool:

@@ -101,13 +101,13 @@ class Resumption:
 
     @cached_property
     def answered_before(self) -> frozenset[str]:
-        """The ids of calls before the first request: of earlier turns, and before a pause."""
-        known = (
-            first.messages if scope in self._made_before else first.messages[: len(first.messages) - len(first.after)]
-            for scope, first in self._firsts.items()
-        )
+        """The ids of calls in the first requests: of earlier turns, and before a pause."""
         return frozenset(
-            answer.call_id for messages in known for message in messages for answer in message.answers if answer.call_id
+            answer.call_id
+            for first in self._firsts.values()
+            for message in first.messages
+            for answer in message.answers
+            if answer.call_id
         )
 
     @cached_property

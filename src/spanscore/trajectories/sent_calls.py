@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -94,6 +95,7 @@ def sent_calls(messages: Sequence[SentMessage], reading: ModelReading) -> Iterat
 
     A model is asked again only when all calls of its answer have a result, though its messages may leave some out.
     """
+    marked = _marked_elsewhere(reading)
     requests: list[CallRequest] = []
     answers: list[CallReading] = []
     is_last = True
@@ -104,7 +106,7 @@ def sent_calls(messages: Sequence[SentMessage], reading: ModelReading) -> Iterat
         requests += message.requests
         is_last = bool(message.requests) or not requests
         if requests:
-            answers += [_judged(answer, reading) for answer in message.answers]
+            answers += [_judged(answer, reading, marked) for answer in message.answers]
     if requests:
         yield list(_answered(requests, answers, None if is_last or answers else CallReading()))
 
@@ -133,14 +135,23 @@ def _answered(
             yield SentCall(replace(request, call_id=answer.call_id) if answer and are_other_ids else request, answer)
 
 
-def _judged(answer: CallReading, reading: ModelReading) -> CallReading:
+def _marked_elsewhere(reading: ModelReading) -> AbstractSet[str]:
+    """Return the ids of refused calls of which no message shows at its own place that it is their refusal."""
+    if not reading.refused:
+        return frozenset()
+    return reading.refused.keys() - {
+        answer.call_id for message in reading.history for answer in message.answers if answer.state == "refused"
+    }
+
+
+def _judged(answer: CallReading, reading: ModelReading, marked: AbstractSet[str]) -> CallReading:
     """Return an answer with its state and its failure.
 
     If only a mark shows the refusal, a call that was executed in an earlier trace, and failed, has it as well.
     """
     if answer.state != "made":
         return answer
-    state = state_of_result(answer.result) or ("uncertain" if answer.call_id in reading.refused else None)
+    state = state_of_result(answer.result) or ("uncertain" if answer.call_id in marked else None)
     if state is not None:
         return replace(answer, state=state)
     error = answer.error or _marked(answer, reading) or failure_in(answer.result)

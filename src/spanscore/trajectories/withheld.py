@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from spanscore.compare.names import canonical
 from spanscore.contracts import CallReading, CallRequest, CallState
 from spanscore.model import NOT_RECORDED
 from spanscore.trajectories import pauses
@@ -26,6 +27,10 @@ class _Asked(NamedTuple):
     state: CallState
     since_ns: int
     pause: int
+
+
+def _key(request: CallRequest) -> tuple[str | None, str]:
+    return request.call_id, canonical(request.name)
 
 
 class Withheld:
@@ -65,6 +70,7 @@ class Withheld:
         self._calls: Final = {index: call for index, (_, call) in zip(calls, self.joined, strict=True)}
         self._ranks: Final = {rank for rank, _ in self.joined if rank is not None}
         self.spans.update((index, call.state) for index, call in calls.items() if call.state in {"waits", "refused"})
+        self._leave_out_begun_again()
         self._add_unfinished()
         self._add_named()
         self._add_unnamed()
@@ -102,6 +108,14 @@ class Withheld:
         since_ns = self._tree.spans[pause if asking == NONE else asking].start_ns
         self._asked[request.call_id or request.name] = _Asked(request, state, since_ns, pause)
 
+    def _leave_out_begun_again(self) -> None:
+        """Leave out calls that are begun again. If the repetition has failed, only content may show a refusal."""
+        for earlier, again in pauses.begun_again(self._tree, self._calls):
+            self.superseded.add(earlier)
+            call = self._calls[again]
+            if call.refusal == "hidden at start" and call.result is NOT_RECORDED:
+                self.doubted.add(again)
+
     def _add_unfinished(self) -> None:
         """Add uncertain calls whose refusal a model was sent, or after which their agent called no model."""
         spans, agent_of = self._tree.spans, self._tree.agent_of
@@ -109,7 +123,7 @@ class Withheld:
         latest_ns = {agent_of(index): spans[index].start_ns for index in models}
         last = {agent_of(index): index for index in self._calls}
         for index, call in self._calls.items():
-            if call.state != "uncertain":
+            if call.state != "uncertain" or index in self.superseded:
                 continue
             state = self._requested.state_by_answer(call.call_id)
             asked_ns = latest_ns.get(agent_of(index))
@@ -141,21 +155,24 @@ class Withheld:
 
     def _add_named(self) -> None:
         """Add the calls that other spans name: the last execution without a result, else the model's request."""
-        unended: dict[str, list[int]] = {}
+        unended: dict[tuple[str | None, str], list[int]] = {}
         for index, call in self._calls.items():
             if index in self.spans or (call.result is NOT_RECORDED and call.error is None):
-                for key in filter(None, (call.call_id, call.name)):
+                # Some clients count the calls of each answer from the same number: calls of two tools have one id.
+                name = canonical(call.name or "")
+                for key in {(call.call_id, ""), (call.call_id, name), (None, name)}:
                     unended.setdefault(key, []).append(index)
         for pause in self._tree.pauses:
             reading = self._tree.readings[pause]
             for request in filter(_UNNAMED.__ne__, reading.waits):
-                unmade = self._last_beside(pause, unended.get(request.call_id or request.name, ()))
+                unmade = self._last_beside(pause, unended.get(_key(request), ()))
                 if unmade is None:
                     self._ask(request, "waits", pause)
                 else:
                     self.spans.setdefault(unmade, "waits")
             for request in reading.refused:
-                unmade = self._last_beside(pause, unended.get(request.call_id or "", ()), before=True)
+                named = unended.get(_key(request), ()) if request.call_id else ()
+                unmade = self._last_beside(pause, named, before=True)
                 if unmade is not None and unmade in self.spans:
                     self.spans[unmade] = "refused"
                 else:
