@@ -24,7 +24,7 @@ from spanscore.otlp.slices import Steps, in_slices
 from spanscore.receivers.intake.admission import SmallestFirst
 from spanscore.receivers.intake.consumers import Onward, OtherSignal, RequestStore, Take
 from spanscore.receivers.intake.flaws import Flaws
-from spanscore.receivers.intake.requests import Busy
+from spanscore.receivers.intake.requests import Busy, Sender
 from spanscore.trajectories.wanted import Wanted
 
 EVERYTHING: Final = Wanted()
@@ -190,8 +190,8 @@ class Intake:
         onward, refused, _ = yield from writing_metrics(body) if is_json else readable_metrics(body)
         return DecodedRequest("metrics", body, encoding, Decoded(spans=[], refused=refused), onward)
 
-    def accept(self, request: DecodedRequest) -> ExportResponse:
-        """Take a decoded request, in one step; it may be acknowledged when it is stored.
+    def accept(self, request: DecodedRequest, sender: Callable[[], Sender] = Sender) -> ExportResponse:
+        """Take a decoded request of a sender, in one step; it may be acknowledged when it is stored.
 
         Raises:
             NoValidSpan: every span, log record or metric in it was refused.
@@ -220,7 +220,7 @@ class Intake:
         is_empty = signal != "metrics" and not decoded.spans and not unread
         if not decoded.refused and not decoded.caveats:
             return ExportResponse(is_empty=is_empty)
-        message = self._flaws.note(decoded, signal)
+        message = self._flaws.note(decoded, signal, body, encoding, sender())
         if decoded.refused and (is_empty or (signal == "metrics" and not onward)):
             raise NoValidSpan(message)
         return ExportResponse(decoded.refused_spans, message, is_empty, signal)
