@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import socket
@@ -86,7 +87,10 @@ def test_a_signal_leaves_what_is_not_due_for_the_next_start(path: Path) -> None:
 
 
 def test_a_hangup_reads_the_configuration_again(path: Path) -> None:
-    """A right file takes effect; a wrong one changes nothing, and the log has every line of what is wrong."""
+    """A right file takes effect; a wrong one changes nothing, and the log has every line of what is wrong.
+
+    So does one that is empty, as while an editor writes it, and a pipe that was read at the start.
+    """
     with serve("--config", path) as command:
         command.wait_for("TRACES_PROTOCOL")
         path.write_text(CONFIGURATION + "evaluators: {mine: {type: tool_call_trajectory}}")
@@ -96,6 +100,13 @@ def test_a_hangup_reads_the_configuration_again(path: Path) -> None:
         command.process.send_signal(signal.SIGHUP)
         command.wait_for(r"stays as it was: .*spanscore.yaml:\d+:1 evaluatorz: .*'evaluators'")
         command.wait_for(r"stays as it was: .*spanscore.yaml:\d+:1 annotat: .*'annotate'")
+        path.write_text("")
+        command.process.send_signal(signal.SIGHUP)
+        command.wait_for(r"stays as it was: .*spanscore.yaml is empty$")
+        path.unlink()
+        os.mkfifo(path)
+        command.process.send_signal(signal.SIGHUP)
+        command.wait_for(r"stays as it was: .*spanscore.yaml is a pipe, which can be read only once$")
         command.process.send_signal(signal.SIGTERM)
         assert 0 == command.finish()[0]
 

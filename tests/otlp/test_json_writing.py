@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import sys
+import tracemalloc
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -20,6 +22,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from examples import at_most
 from otlp.json_spans import SPAN, request
 from otlp.log_requests import TRACE_ID
+from receivers.otlp_requests import request_of, simple_span, to_json
 from spanscore.otlp import strict_json
 from spanscore.otlp.findings import MalformedRequest, Refusal
 from spanscore.otlp.from_json import decode_json, decoding_json
@@ -235,3 +238,25 @@ def test_a_misspelt_key_beside_metrics_is_reported() -> None:
 
     assert b"good" in found.body
     assert [(Refusal.UNKNOWN_FIELD, 0)] == [each[:2] for each in found.refused]
+
+
+def test_a_large_span_is_copied_in_several_steps() -> None:
+    """A step that copies a request again and again takes as long as ten, and as much memory."""
+    body = to_json(request_of(simple_span(1, name="n" * 2**22)))
+    spans = decode_json(body).spans
+    most = []
+    steps = accepting_only_from_json(body, spans)
+    tracemalloc.start()
+    try:
+        with suppress(StopIteration):
+            while True:
+                tracemalloc.reset_peak()
+                before, _ = tracemalloc.get_traced_memory()
+                try:
+                    next(steps)
+                finally:
+                    most.append(tracemalloc.get_traced_memory()[1] - before)
+    finally:
+        tracemalloc.stop()
+
+    assert max(most) < 4 * len(body)

@@ -21,6 +21,7 @@ from spanscore.cli._log import LOGGER, log_to_standard_error
 from spanscore.cli._service_manager import ServiceManager, hold_hangups, take_hangups
 from spanscore.config import Config
 from spanscore.errors import ConfigError, SpanscoreError
+from spanscore.messages.printable import printable
 
 if TYPE_CHECKING:
     from spanscore.service.service import Service
@@ -151,6 +152,11 @@ def _load(path: Path | None) -> Config:
 def _reload(reload: Callable[[Config], None], path: Path | None) -> None:
     if path is None:
         _log.warning("there is no configuration file to read again")
+        return
+    # Neither is meant: an empty one is that of the defaults, and a pipe may never end.
+    if path.is_fifo() or (path.is_file() and not path.stat().st_size):
+        problem = "a pipe, which can be read only once" if path.is_fifo() else "empty"
+        _log.error("the configuration stays as it was: %s is %s", printable(str(path), 4_096), problem)
         return
     try:
         config = _load(path)

@@ -28,6 +28,12 @@ _LEVELS: Final[Mapping[str, Sequence[Sequence[str]]]] = {
 }
 """By the first key of a request: for each level the key of the next list, and the other keys allowed there."""
 
+_SIGNALS: Final[Mapping[str, tuple[str, str]]] = {
+    "traces": (SPANS, "TraceService"),
+    "logs": (LOGS, "LogsService"),
+    "metrics": (METRICS, "MetricsService"),
+}
+
 _KEYS_SHOWN: Final = 5
 _KEY_SHOWN: Final = 40
 _CHECKED_AT_ONCE: Final = 1_024
@@ -103,8 +109,16 @@ def checking_way(request: Any, key: str) -> Steps[None]:
     """
     fields = opened(request, _decoder((key,)))
     if key not in fields and (unknown := _unknown(request, (key,))):
-        raise MalformedRequest(f"the request has no {key!r}, but {unknown}")
+        other = next((signal for signal, (name, _) in _SIGNALS.items() if f"{name!r}" in unknown), None)
+        where = "" if other is None else gone_astray(other)
+        raise MalformedRequest(f"the request has no {key!r}, but {unknown}{where}")
     yield from _checking(fields.get(key), _LEVELS[key], key)
+
+
+def gone_astray(signal: str) -> str:
+    """Return the end of a message about a request of this signal that was sent to the endpoint of another one."""
+    _, service = _SIGNALS[signal]
+    return f"; by default {signal} go to /v1/{signal} over HTTP, and to {service} over gRPC"
 
 
 def shown(keys: Iterable[str]) -> str:

@@ -24,7 +24,7 @@ from spanscore.otlp.json_shape import LOGS, METRICS, ResourcePart, ScopePart, ch
 from spanscore.otlp.json_shape import SPANS as TRACES
 from spanscore.otlp.slices import Steps, at_once
 from spanscore.otlp.strict_json import check_number_of_values, opened, opening
-from spanscore.otlp.wire import length_delimited
+from spanscore.otlp.wire import length_delimited, length_prefix
 
 _MOST_OBJECTS: Final = 500_000
 """Objects and lists of a request with logs or metrics: honest requests of 15 MB have as many."""
@@ -138,8 +138,10 @@ class _Writing:
             inside = bytearray()
             for scope in () if around is None else part.scopes:
                 inside += yield from self._scope(scope)
+                yield  # a copy of a large request takes some 10 ms, and more on a busy machine
             if inside and around is not None:
-                written += length_delimited(RESOURCE_SPANS, around + inside)
+                written += length_prefix(RESOURCE_SPANS, len(around) + len(inside)) + around
+                written += inside
         return bytes(written)
 
     def _scope(self, scope: ScopePart) -> Steps[bytes]:
@@ -149,9 +151,12 @@ class _Writing:
         items = bytearray()
         for index, raw in enumerate(scope.items):
             content = yield from self._item(raw, f"{scope.where}.{scope.name}[{index}]")
+            yield
             if content is not None:
-                items += length_delimited(SPANS, content)
-        return length_delimited(SCOPE_SPANS, around + items) if items else b""
+                items += length_prefix(SPANS, len(content))
+                items += content
+        yield
+        return length_prefix(SCOPE_SPANS, len(around) + len(items)) + around + items if items else b""
 
     def _around(
         self, part: ResourcePart | ScopePart, key: str, message_type: Any, scopes: Sequence[ScopePart]

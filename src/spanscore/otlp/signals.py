@@ -1,21 +1,24 @@
-"""Separates spans from logs: requests in protobuf do not name their signal, and files join both.
+"""Tells the signals apart: requests in protobuf do not name their signal, and files join spans and logs.
 
-Requests with spans and requests with logs have the same nesting and numbers. Only the fields of a span and of a log
-record differ: nearly each number that both have is written with another wire type.
+Requests with spans, logs and metrics have the same nesting and numbers. Only the fields of a span, a log record and a
+metric differ: nearly each number that two of them have is written with another wire type.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from google.protobuf.descriptor import FieldDescriptor
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from spanscore.otlp.field_numbers import RESOURCE_SPANS, SCOPE_SPANS, SPANS
+from spanscore.otlp.findings import MalformedRequest
+from spanscore.otlp.json_shape import gone_astray
 from spanscore.otlp.wire import (
     FIXED32,
     FIXED64,
@@ -53,6 +56,27 @@ _IS_LOG: Final = _bytes_of_tags(_tags(LogRecord) - _tags(Span))
 _IS_EITHER: Final = _IS_SPAN | _IS_LOG
 _FIELDS_LOOKED_AT: Final = 8_192
 """In some 5 ms."""
+_FIRST_FIELDS: Final = 256
+
+Signal: TypeAlias = Literal["traces", "logs", "metrics"]
+
+_TAGS: Final[Mapping[Signal, frozenset[bytes]]] = {
+    "traces": _tags(Span),
+    "logs": _tags(LogRecord),
+    "metrics": _tags(Metric),
+}
+_LAST_NUMBER: Final = max(field.number for field in Metric.DESCRIPTOR.fields)
+"""Metrics may get fields with larger numbers; smaller ones are used, or reserved."""
+_ONLY_IN: Final[Mapping[int, Signal]] = {
+    byte: signal
+    for signal, tags in _TAGS.items()
+    for byte in _bytes_of_tags(tags.difference(*(other for name, other in _TAGS.items() if name != signal)))
+    if byte >> 3 <= _LAST_NUMBER
+}
+"""The first bytes of fields that only one signal has."""
+_DATA: Final = frozenset(encoded_tag(each.number)[0] for each in Metric.DESCRIPTOR.oneofs_by_name["data"].fields)
+_NAME: Final = encoded_tag(Metric.NAME_FIELD_NUMBER)[0]
+"""The first byte of most metrics, and of spans: their trace id."""
 
 
 class Apart(NamedTuple):
@@ -98,6 +122,31 @@ def begins_with_logs(body: bytes) -> bool:
                     return body[start] in _IS_LOG
                 found = True
     return found
+
+
+def check_signal(body: bytes, expected: Signal) -> None:
+    """Refuse a request in protobuf whose first spans, log records or metrics are of another signal.
+
+    Raises:
+        MalformedRequest: they are.
+    """
+    found = _signal(body)
+    if found is not None and found != expected:
+        raise MalformedRequest(f"the request has no {expected}, but {found}{gone_astray(found)}")
+
+
+def _signal(body: bytes) -> Signal | None:
+    starts: list[int] = []
+    with suppress(WireError):
+        for start in islice(_starts(body), _FIRST_FIELDS):
+            if start is not None:
+                if (signal := _ONLY_IN.get(body[start])) is not None:
+                    return signal
+                starts.append(start)
+    if not starts or body[starts[0]] != _NAME or not any(body[start] in _DATA for start in starts):
+        return None
+    # A gauge has the tags of a span, but spans have a time, and random ids.
+    return "metrics" if body[starts[0] + 2 : starts[0] + 2 + body[starts[0] + 1]].isascii() else None
 
 
 def _starts(body: bytes) -> Iterator[int | None]:

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import socket
+import threading
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 
 import grpc
 import pytest
 from google.protobuf.any_pb2 import Any
 from google.rpc.status_pb2 import Status
+from hyperframe.frame import SettingsFrame
 
 from otlp_capture import Capture, Reply, capturing
 from spanscore.emitters.sending.client import Accepted, Client, Refused, TryAgain, connect
@@ -89,3 +93,31 @@ def test_a_certificate_is_demanded(receiver: Capture) -> None:
     client.close()
     assert isinstance(answer, TryAgain)
     assert [] == receiver.seen
+
+
+def test_after_a_time_out_the_next_request_has_a_new_connection(receiver: Capture) -> None:
+    """The other end of the first may be gone without a word, or only answer pings."""
+    host, port = receiver.endpoint.removeprefix("http://").rsplit(":", 1)
+    with socket.create_server(("127.0.0.1", 0)) as listening, ExitStack() as opened:
+        client = connect(f"http://127.0.0.1:{listening.getsockname()[1]}", "grpc", timeout_s=1.5)
+        opened.callback(client.close)
+
+        def serve() -> None:
+            first = opened.enter_context(listening.accept()[0])
+            first.sendall(SettingsFrame(0).serialize() + SettingsFrame(0, flags=["ACK"]).serialize())
+            second = opened.enter_context(listening.accept()[0])
+            onward = opened.enter_context(socket.create_connection((host, int(port))))
+            threading.Thread(target=_relay, args=(onward, second), daemon=True).start()
+            _relay(second, onward)
+
+        threading.Thread(target=serve, daemon=True).start()
+        answers = [client.send("traces", b""), client.send("traces", b"")]
+
+    assert isinstance(answers[0], TryAgain)
+    assert ("grpc_deadline_exceeded", Accepted()) == (answers[0].reason, answers[1])
+
+
+def _relay(source: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError):
+        while received := source.recv(65536):
+            target.sendall(received)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from spanscore.otlp.encoding import Encoding
@@ -46,7 +47,9 @@ class Door:
             self.refused(error.why if isinstance(error, Unavailable) else what_is_wrong(error))
             raise
 
-    async def hand_in(self, signal: OtherSignal | None, body: bytes, encoding: Encoding) -> ExportResponse:
+    async def hand_in(
+        self, signal: OtherSignal | None, body: bytes, encoding: Encoding, sender: Callable[[], Sender] = Sender
+    ) -> ExportResponse:
         """Wait for the request's turn, and take it; it may be acknowledged. Traces have None for a signal.
 
         Raises:
@@ -60,7 +63,7 @@ class Door:
             try:
                 with self._limit.work():
                     request = await intake.decode(body, encoding, signal)
-                    answer = intake.accept(request)
+                    answer = intake.accept(request, sender)
                 if intake.store is not None:
                     await intake.store.stored()
             finally:

@@ -1,19 +1,34 @@
-"""Flaws of requests that are accepted all the same: counted, logged if they are new, and worded for the sender."""
+"""Flaws of requests that are accepted all the same: counted, logged once for each sender, and worded for the sender."""
 
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from collections.abc import Mapping
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from spanscore.messages.plural import plural
+from spanscore.messages.printable import printable
+from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import Caveat, Decoded, Refusal, told_of_no_run
 from spanscore.receivers.intake.consumers import OtherSignal
+from spanscore.receivers.intake.requests import Sender
 
 _MESSAGE_CHARS: Final = 2_000
 _EXAMPLE_CHARS: Final = 300
 _ITEM: Final[Mapping[OtherSignal | None, str]] = {None: "span", "logs": "log record", "metrics": "data point"}
+
+_SENDERS_LOGGED: Final = 100
+"""For each kind of flaw; those of further ones are logged for debugging only."""
+_SERVICES_SHOWN: Final = 3
+_SERVICE_CHARS: Final = 100
+_SEARCHED: Final = 2**16
+"""Bytes in which service names are looked for: a fraction of a millisecond."""
+_IN_JSON: Final = re.compile(
+    rb'"key"\s*:\s*"service\.name"\s*,\s*"value"\s*:\s*\{\s*"stringValue"\s*:\s*"((?:[^"\\]|\\.){1,125})"'
+)
+_IN_PROTOBUF: Final = re.compile(rb"\n\x0cservice\.name\x12.\n([\x01-\x7d])", re.DOTALL)
 
 _log = logging.getLogger(__name__)
 
@@ -24,20 +39,47 @@ class Flaws:
     def __init__(self, refused: Counter[str], refused_points: Counter[str]) -> None:
         self._refused: Final = refused
         self._refused_points: Final = refused_points
-        self._logged: Final[set[tuple[OtherSignal | None, Refusal | Caveat]]] = set()
+        self._logged: Final[defaultdict[tuple[OtherSignal | None, Refusal | Caveat], set[str]]] = defaultdict(set)
 
-    def note(self, decoded: Decoded, signal: OtherSignal | None) -> str:
-        """Count the problems of a request and return a message; log it, as a warning if one is new to its signal."""
+    def note(
+        self, decoded: Decoded, signal: OtherSignal | None, body: bytes, encoding: Encoding, sender: Sender
+    ) -> str:
+        """Count the problems of a request and return a message; log it, as a warning if one is new to its sender."""
         counts = self._refused_points if signal == "metrics" else self._refused
         for refused in decoded.refused:
             if refused.spans:
                 counts[refused.reason.value] += refused.spans
         message = _told(decoded, signal)
+        services = _services(body, encoding)
+        names = set(services or [sender.address.rpartition(":")[0]])
         found: list[Refusal | Caveat] = [*(refused.reason for refused in decoded.refused), *decoded.caveats]
-        kinds = {(signal, kind) for kind in found}
-        _log.log(logging.DEBUG if kinds <= self._logged else logging.WARNING, "%s", message)
-        self._logged.update(kinds)
+        level = logging.DEBUG
+        for kind in found:
+            logged = self._logged[signal, kind]
+            if not names <= logged and len(logged) < _SENDERS_LOGGED:
+                logged |= names
+                level = logging.WARNING
+        _log.log(level, "%s%s", message, _source(services, sender))
         return message
+
+
+def _source(services: Sequence[str], sender: Sender) -> str:
+    address, user_agent = map(printable, sender)
+    shown = ", ".join(map(repr, services[:_SERVICES_SHOWN])) + (", ..." if len(services) > _SERVICES_SHOWN else "")
+    of_services = f"; resources of the request: service.name {shown}" if services else ""
+    return of_services + (f"; sent from {address}" if address else "") + (f" ({user_agent})" if user_agent else "")
+
+
+def _services(body: bytes, encoding: Encoding) -> Sequence[str]:
+    """Return the first few names of services in a request, if they are found soon."""
+    names: dict[str, None] = {}
+    pattern = _IN_JSON if encoding is Encoding.JSON else _IN_PROTOBUF
+    for found in pattern.finditer(body, 0, _SEARCHED):
+        name = found[1] if encoding is Encoding.JSON else body[found.end() : found.end() + found[1][0]]
+        names[printable(name.decode(errors="replace"), _SERVICE_CHARS)] = None
+        if len(names) > _SERVICES_SHOWN:
+            break
+    return tuple(names)
 
 
 def _told(decoded: Decoded, signal: OtherSignal | None) -> str:

@@ -19,11 +19,12 @@ from spanscore.otlp.from_logs import decoding_logs, with_refused
 from spanscore.otlp.from_protobuf import decoding_protobuf
 from spanscore.otlp.json_writing import EncodedSpans, accepting_only_from_json, writing_logs, writing_metrics
 from spanscore.otlp.readable_records import readable_logs, readable_metrics
+from spanscore.otlp.signals import check_signal
 from spanscore.otlp.slices import Steps, in_slices
 from spanscore.receivers.intake.admission import SmallestFirst
 from spanscore.receivers.intake.consumers import Onward, OtherSignal, RequestStore, Take
 from spanscore.receivers.intake.flaws import Flaws
-from spanscore.receivers.intake.requests import Busy
+from spanscore.receivers.intake.requests import Busy, Sender
 from spanscore.trajectories.wanted import Wanted
 
 EVERYTHING: Final = Wanted()
@@ -157,6 +158,8 @@ class Intake:
 
     def _traces(self, body: bytes, encoding: Encoding) -> Steps[DecodedRequest]:
         decoded = yield from self._decoding(body, encoding)
+        if decoded.refused and not decoded.spans and encoding is Encoding.PROTOBUF:
+            check_signal(body, "traces")
         onward = b""
         if decoded.spans and self._spans_onward is not None:
             if not self._spans_onward.has_room(len(body), decoded.spans):  # before the work of encoding it
@@ -169,19 +172,26 @@ class Intake:
     def _logs(self, body: bytes, encoding: Encoding) -> Steps[DecodedRequest]:
         """Decode records of an agent's work like spans; all records are sent on."""
         names = self._wanted.log_names
-        reading = writing_logs(body) if encoding is Encoding.JSON else readable_logs(body, names)
-        body, refused, lost = yield from reading
-        decoded = (yield from self._decoding(body, Encoding.LOGS)).refusing(refused, lost)
+        is_json = encoding is Encoding.JSON
+        try:
+            body, refused, lost = yield from writing_logs(body) if is_json else readable_logs(body, names)
+            decoded = (yield from self._decoding(body, Encoding.LOGS)).refusing(refused, lost)
+        except MalformedRequest:
+            if not is_json:
+                check_signal(body, "logs")
+            raise
         kept = with_refused(body, lost, names[0]) if lost and names else body
         return DecodedRequest("logs", kept, Encoding.LOGS, decoded, body)
 
     def _metrics(self, body: bytes, encoding: Encoding) -> Steps[DecodedRequest]:
         is_json = encoding is Encoding.JSON and body
+        if not is_json:
+            check_signal(body, "metrics")
         onward, refused, _ = yield from writing_metrics(body) if is_json else readable_metrics(body)
         return DecodedRequest("metrics", body, encoding, Decoded(spans=[], refused=refused), onward)
 
-    def accept(self, request: DecodedRequest) -> ExportResponse:
-        """Take a decoded request, in one step; it may be acknowledged when it is stored.
+    def accept(self, request: DecodedRequest, sender: Callable[[], Sender] = Sender) -> ExportResponse:
+        """Take a decoded request of a sender, in one step; it may be acknowledged when it is stored.
 
         Raises:
             NoValidSpan: every span, log record or metric in it was refused.
@@ -210,7 +220,7 @@ class Intake:
         is_empty = signal != "metrics" and not decoded.spans and not unread
         if not decoded.refused and not decoded.caveats:
             return ExportResponse(is_empty=is_empty)
-        message = self._flaws.note(decoded, signal)
+        message = self._flaws.note(decoded, signal, body, encoding, sender())
         if decoded.refused and (is_empty or (signal == "metrics" and not onward)):
             raise NoValidSpan(message)
         return ExportResponse(decoded.refused_spans, message, is_empty, signal)

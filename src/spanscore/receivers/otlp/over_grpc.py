@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeAlias
 from urllib.parse import unquote
 
@@ -224,7 +225,9 @@ class _Services(grpc.GenericRpcHandler):
                     raise self._door.admission.refusal(Busy.SHUTTING_DOWN)
                 async with self._door.admission.request() as held:
                     # The body is in no variable: gRPC's library keeps those after `abort`, until garbage is collected.
-                    answer = await self._door.hand_in(signal, await self._read(context, held), Encoding.PROTOBUF)
+                    answer = await self._door.hand_in(
+                        signal, await self._read(context, held), Encoding.PROTOBUF, partial(_sender, context)
+                    )
                 return responses.success(answer, Encoding.PROTOBUF)
             except MalformedRequest as error:
                 self._door.refused(what_is_wrong(error), _sender(context))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 
@@ -132,7 +133,9 @@ class OtlpHttp(BaseHttpServer):
             async with self._door.admission.request() as held:
                 with held.reading():  # the connection limits the time
                     body = await self._body(request, held)
-                answer = await self._door.hand_in(self._signals[request.path], body, encoding)
+                answer = await self._door.hand_in(
+                    self._signals[request.path], body, encoding, partial(_sender, request)
+                )
         except (MalformedRequest, TooLarge) as error:
             raise _HttpRefusal(what_is_wrong(error), str(error)) from error
         if not answer.message:

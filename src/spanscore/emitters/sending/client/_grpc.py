@@ -56,6 +56,8 @@ _OPTIONS: Final = (
     # A channel that could not connect waits by itself as well, by default up to two minutes.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),
+    # Else a new channel may get the connection of another client.
+    ("grpc.use_local_subchannel_pool", 1),
 )
 
 
@@ -75,12 +77,14 @@ class GrpcClient:
     def send(self, signal: Signal, body: bytes) -> Answer:
         """Send a request and wait for the answer."""
         if self._tls is not None and self._tls.look_again():
-            self._channel.close()
-            self._open()
+            self._reopen()
         try:
             response = self._exports[signal](body, timeout=self._timeout_s, metadata=self._metadata)
         except grpc.RpcError as error:
-            return _answer(cast("grpc.Call", error))
+            call = cast("grpc.Call", error)
+            if call.code() is StatusCode.DEADLINE_EXCEEDED:  # the other end may be gone, and the connection not know it
+                self._reopen()
+            return _answer(call)
         except ValueError:  # the channel is closed
             return TryAgain(reason="aborted")
         return accepted(response)
@@ -91,6 +95,10 @@ class GrpcClient:
         self._channel.close()
 
     abort = close
+
+    def _reopen(self) -> None:
+        self._channel.close()
+        self._open()
 
     def _open(self) -> None:
         options = (*_OPTIONS, ("grpc.primary_user_agent", f"spanscore/{scope_version()}"))
