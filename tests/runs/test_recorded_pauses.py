@@ -29,7 +29,10 @@ ROWS: Final[dict[tuple[str, str], str]] = {
     ("Google ADK, Python", "its own"): "google-adk-confirmation",
     ("Google ADK, Python", "OpenInference"): "google-adk-confirmation-oi",
     ("Google ADK, JavaScript", "its own"): "google-adk-js-confirmation",
-    ("LangChain, LangGraph", "OpenInference"): "langgraph-approval langgraph-approval-again langgraph-approval-edited",
+    ("LangChain, LangGraph", "OpenInference"): (
+        "langgraph-approval langgraph-approval-again langgraph-approval-before langgraph-approval-edited "
+        "langgraph-approval-ids"
+    ),
     ("LangChain, LangGraph", "LangSmith"): "langgraph-approval-langsmith",
     ("LangChain, LangGraph", "OpenLIT"): "langgraph-approval-openlit",
     ("LangChain, LangGraph", "OpenLLMetry"): "langgraph-approval-tl",
@@ -49,7 +52,10 @@ ROWS: Final[dict[tuple[str, str], str]] = {
     ("OpenAI Agents SDK, Python", "OpenTelemetry, v2"): "openai-agents-approval-v2",
     ("OpenAI Agents SDK, Python", "OpenLLMetry"): "openai-agents-approval-tl",
     ("OpenAI Agents SDK, JavaScript", "OpenInference"): "openai-agents-js-approval openai-agents-js-approval-sub",
-    ("Pydantic AI", "its own"): "pydantic-ai-approval pydantic-ai-approval-again pydantic-ai-approval-v2",
+    (
+        "Pydantic AI",
+        "its own",
+    ): "pydantic-ai-approval pydantic-ai-approval-again pydantic-ai-approval-ids pydantic-ai-approval-v2",
     ("Strands", "its own"): "strands-interrupt strands-interrupt-semconv",
     ("Strands", "OpenInference"): "strands-interrupt-semconv:oi- strands-interrupt-inner",
     ("TanStack AI", "its own"): "tanstack-ai-approval",

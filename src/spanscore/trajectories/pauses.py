@@ -60,9 +60,11 @@ def lacking_model(
         above: the position of the span around each span that may be the agent's.
         asked_last: by that position, the last span of a model whose answer asks for tools.
     """
-    last = {above[model]: model for model in tree.models}
     runs = [index for index in pauses if index in tree.agents and tree.readings[index].ends_asking]
-    return [index for index in runs if index not in asked_last or asked_last[index] != last[index]]
+    ends_ns = {index: tree.spans[index].end_ns for index in runs}
+    # A run that goes on below the span of its first part has models that are asked after that has ended.
+    last = {above[model]: model for model in tree.models if tree.spans[model].start_ns <= ends_ns.get(above[model], 0)}
+    return [index for index in runs if index not in asked_last or asked_last[index] != last.get(index)]
 
 
 def begun_again(tree: SpanTree, calls: Mapping[int, CallReading]) -> Iterator[tuple[int, int]]:
