@@ -256,6 +256,13 @@ def under_langsmith(integration: str, name: str, given: Any, state: Any) -> Span
 
 REQUEST = {"name": "mail", "args": {"to": "ann@x.example"}, "id": "c1", "type": "tool_call"}
 ASKS = {"content": "", "type": "ai", "tool_calls": [REQUEST]}
+MALFORMED = {
+    "content": "",
+    "type": "ai",
+    "tool_calls": [],
+    "invalid_tool_calls": [{"name": "mail", "args": "{to", "id": "c1"}],
+    "additional_kwargs": {"tool_calls": [{"id": "c1", "function": {"name": "mail", "arguments": "{to"}}]},
+}
 ANSWER = {"content": "sent", "type": "tool", "tool_call_id": "c1"}
 EVERYWHERE = pytest.mark.parametrize(
     "graph_of", [under_openinference, under_openllmetry, under_langfuse, under_langsmith]
@@ -269,6 +276,7 @@ EVERYWHERE = pytest.mark.parametrize(
         (OF_AGENT, [ASKS], ("mail",)),
         (OF_AGENT, [ASKS, ANSWER], ()),
         (OF_AGENT, [ASKS, ANSWER, {"content": "done", "type": "ai", "tool_calls": []}], ()),
+        (OF_AGENT, [MALFORMED], ()),
         ("langgraph", [ASKS], ()),
     ],
 )
@@ -289,6 +297,16 @@ def test_an_agent_whose_graph_stops_before_its_tools_pauses(
     (run,) = read(graph._replace(end_ns=graph.start_ns + 10**9), model)
 
     assert paused == run.completeness.paused
+
+
+def test_a_step_after_the_model_may_have_ended_the_run() -> None:
+    """A guard may jump to the end of the graph: whether the run pauses is not known."""
+    graph = under_openinference(OF_AGENT, "clerk", {"messages": []}, {"messages": [ASKS]})
+    model = span(2, "chat", {"openinference.span.kind": "LLM"}, parent=1, scope=SCOPE)
+    guard = chain(3, "guard.after_model", langgraph_node="guard.after_model")._replace(parent_span_id=graph.span_id)
+    (run,) = read(graph._replace(end_ns=graph.start_ns + 10**9), model, guard)
+
+    assert ((), True) == (run.completeness.paused, run.completeness.may_pause)
 
 
 @EVERYWHERE

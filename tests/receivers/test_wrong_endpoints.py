@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
 from otlp.log_requests import logs, record
-from receivers.otlp_requests import request_of, simple_span
+from receivers.otlp_requests import field, request_of, simple_span
 from receivers.receiving import JSON, PROTOBUF, Receiver, over_grpc, over_http
 from serving import DEADLINE_S
 
@@ -91,6 +91,37 @@ def test_each_signal_is_taken_at_its_own_endpoint(signal: str) -> None:
         assert [200] * len(REQUESTS[signal]) == [
             receiver.post(each.SerializeToString(), PROTOBUF, f"/v1/{signal}").status for each in REQUESTS[signal]
         ]
+
+
+_BROKEN: Final = field(1, b"bad") + b"\x10\x01"
+"""A metric whose description is a number, as only log records have."""
+_OLD: Final = field(1, b"old") + field(4, b""), field(1, b"old") + field(6, b"")
+"""Metrics of integers, as earlier versions of OTLP have them."""
+
+
+@pytest.mark.parametrize("others", [[_GAUGE], [_SUM], [_GAUGE, _SUM]])
+@pytest.mark.parametrize("odd", [_BROKEN, *_OLD, request_of(simple_span(1)).resource_spans[0].scope_spans[0].spans[0]])
+def test_an_odd_metric_costs_no_other(odd: bytes | Message, others: list[object]) -> None:
+    """Even if it alone looks like another signal, and stands before them."""
+    content = odd if isinstance(odd, bytes) else odd.SerializeToString()
+    metrics = [each.SerializeToString() for each in _metrics(*others).resource_metrics[0].scope_metrics[0].metrics]
+    for written in (content, *metrics), (*metrics, content):
+        body = field(1, field(2, b"".join(field(2, each) for each in written)))
+        with over_http(others=True) as receiver:
+            assert 200 == receiver.post(body, PROTOBUF, "/v1/metrics").status
+            ((_, sent),) = receiver.core.others_sent_on
+
+        assert all(each in sent for each in metrics)
+
+
+def test_a_refused_span_beside_a_log_record_is_still_known() -> None:
+    """The run of it does not pass: a request that has both is not one at the wrong endpoint."""
+    broken = simple_span(1).SerializeToString() + field(5, b"\xff")
+    log = logs([record("codex.a")]).resource_logs[0].scope_logs[0].log_records[0].SerializeToString()
+    with over_http() as receiver:
+        receiver.post(field(1, field(2, field(2, log) + field(2, broken))), PROTOBUF)
+
+        assert 2 == sum(receiver.core.refused.values())
 
 
 def _where(signal: str) -> str:

@@ -315,6 +315,15 @@ def test_a_call_waits_whose_id_was_refused_before_the_pause() -> None:
     assert [("refund", "waits"), ("refund", "refused")] == [tuple(call) for call in run.withheld]
 
 
+def test_a_call_of_the_last_answer_waits_by_its_id() -> None:
+    """A gateway may have given the tool another name."""
+    waiting = having(span(4, "approval", parent=1), {"waits": ["refund c1"]})
+    model = sent(2, asks=(asked("refund", HALF, "c1"),))
+    spans = (ROOT, model, tool(3, "shop_refund", None, "c1", parent=1), waiting)
+
+    assert ([], [("shop_refund", "waits")]) == (made(*spans), withheld(*spans))
+
+
 def test_a_call_that_waits_is_not_a_call_of_another_tool_with_its_id() -> None:
     """Without content no execution shows that it has ended."""
     waiting = having(span(3, "approval", parent=1), {"waits": ["refund c1"]})

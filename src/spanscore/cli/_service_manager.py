@@ -55,9 +55,11 @@ class ServiceManager:
         """
         if self._is_ready:
             self._tell(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
-        yield
-        if self._is_ready:
-            self._tell("READY=1")
+        try:
+            yield
+        finally:
+            if self._is_ready:
+                self._tell("READY=1")
 
     def stopping(self) -> None:
         self._is_ready = False

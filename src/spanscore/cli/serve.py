@@ -149,16 +149,24 @@ def _load(path: Path | None) -> Config:
     return (configuration.load(path) if path is not None else configuration.default()).for_serve()
 
 
+def _check_again(path: Path) -> None:
+    """Raise ConfigError if a file is empty, which would be the defaults, or a pipe, which may never end."""
+    problem = None
+    with suppress(OSError):  # that it cannot be read is told by what reads it
+        if path.is_fifo():
+            problem = "a pipe, which can be read only once"
+        elif path.is_file() and not path.read_bytes().strip():
+            problem = "empty"
+    if problem is not None:
+        raise ConfigError(f"{printable(str(path), 4_096)} is {problem}")
+
+
 def _reload(reload: Callable[[Config], None], path: Path | None) -> None:
     if path is None:
         _log.warning("there is no configuration file to read again")
         return
-    # Neither is meant: an empty one is that of the defaults, and a pipe may never end.
-    if path.is_fifo() or (path.is_file() and not path.stat().st_size):
-        problem = "a pipe, which can be read only once" if path.is_fifo() else "empty"
-        _log.error("the configuration stays as it was: %s is %s", printable(str(path), 4_096), problem)
-        return
     try:
+        _check_again(path)
         config = _load(path)
     except ConfigError as error:
         for line in str(error).splitlines():

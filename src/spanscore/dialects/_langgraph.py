@@ -64,7 +64,8 @@ def continues(span: Span, key: str, integration: str | None) -> bool:
 def stops_before_tools(integration: str | None, output: AttributeValue) -> bool:
     """Return whether an agent of LangChain's ends with an answer that asks for tools: its graph stops before them.
 
-    Such an agent executes all tools that its model asks for, unless it was told to stop: `interrupt_before`.
+    Such an agent executes the tools that its model asks for, unless it was told to stop, by `interrupt_before` or by a
+    step after the model. A request whose arguments are malformed it leaves out, and ends.
 
     Args:
         integration: what made the graph, as the metadata has it. A graph of the user's own may end so.
@@ -77,7 +78,10 @@ def stops_before_tools(integration: str | None, output: AttributeValue) -> bool:
         return False
     match content.decoded(output):
         case {"messages": [*_, last]} | {"outputs": {"messages": [*_, last]}}:
-            return bool(messages.requests([last]))
+            inner = (content.field(last, "kwargs"), content.field(last, "data"), last)
+            message = next(each for each in inner if isinstance(each, dict) or each is last)
+            made = content.field(message, "tool_calls")
+            return isinstance(made, list) and bool(made and messages.requests([last]))
     return False
 
 

@@ -39,9 +39,11 @@ class LangchainOpenllmetry(FrameworkDialect):
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
         if attributes.get(gen_ai.OPERATION) != gen_ai.EXECUTE_TOOL and attributes.get(openllmetry.KIND) != "tool":
-            if continues(span, openllmetry.ENTITY_INPUT, content.text(attributes.get(_INTEGRATION))):
-                return replace(_graph(span) or Reading(), resumes=True)
-            return _graph(span) or (Reading(is_model=True) if _answer(span) else None)
+            run = _graph(span)
+            integration = content.text(attributes.get(_INTEGRATION)) if run else None
+            if continues(span, openllmetry.ENTITY_INPUT, integration):
+                return replace(run or Reading(), resumes=True)
+            return run or (Reading(is_model=True) if _answer(span) else None)
         given = content.decoded(content.first_text(attributes, (openllmetry.ENTITY_INPUT, gen_ai.ARGUMENTS)))
         message = output_message(
             content.decoded(content.first_text(attributes, (openllmetry.ENTITY_OUTPUT, gen_ai.RESULT)))

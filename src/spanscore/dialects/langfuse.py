@@ -54,13 +54,13 @@ class Langfuse(FrameworkDialect):
         run = graph(
             span.name, _metadata(span, "langgraph_node"), _metadata(span, _AGENT), is_marked=kind == "agent" or is_root
         )
-        integration = _metadata(span, INTEGRATION)
+        integration = _metadata(span, INTEGRATION) if run.is_agent else None
         return Reading(
             is_model=kind == "generation",
             is_agent=run.is_agent,
             agent=run.agent,
             waits=(CallRequest(name=""),) if _is_interrupted(span) else (),
-            ends_asking=bool(run.is_agent) and stops_before_tools(integration, span.attributes.get(_OUTPUT)),
+            ends_asking=stops_before_tools(integration, span.attributes.get(_OUTPUT)),
             resumes=continues(span, _INPUT, integration),
         )
 

@@ -46,9 +46,9 @@ class Langsmith(FrameworkDialect):
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
         kind = attributes.get(_KIND)
-        integration = content.text(attributes.get(_INTEGRATION))
         node, agent = content.text(attributes.get(_NODE)), content.text(attributes.get(_AGENT))
         run = graph(span.name, node, agent, is_marked=not span.parent_span_id) if kind == "chain" else Reading()
+        integration = content.text(attributes.get(_INTEGRATION)) if run.is_agent else None
         if _is_claude(span):
             run = replace(run, agent=None)  # its name is the same for all
         return Reading(
@@ -57,7 +57,7 @@ class Langsmith(FrameworkDialect):
             is_agent=run.is_agent,
             agent=run.agent,
             conversation_id=content.first_text(attributes, _CONVERSATION),
-            ends_asking=bool(run.is_agent) and stops_before_tools(integration, attributes.get(_COMPLETION)),
+            ends_asking=stops_before_tools(integration, attributes.get(_COMPLETION)),
             resumes=kind == "chain" and continues(span, _PROMPT, integration),
         )
 

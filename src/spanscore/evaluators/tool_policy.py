@@ -187,7 +187,7 @@ class _Broken(NamedTuple):
         first = self.calls[0]
         by = f"{short(run.calls[first].name)} ({_numbered(first, run)})"
         more = f" and {plural(len(self.calls) - 1, 'more call')}" if len(self.calls) > 1 else ""
-        return f"{short(self.rule)!r} by {by}{self._condition(run, content=content)}{more}"
+        return f"{short(self.rule)!r} by {by}{more}{self._condition(run, content=content)}"
 
     def _condition(self, run: CalledTools, *, content: bool) -> str:
         """Return the arguments that fulfil the condition of the rule, of a call that breaks it if there is one."""

@@ -6,6 +6,7 @@ metric differ: nearly each number that two of them have is written with another 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
@@ -56,7 +57,8 @@ _IS_LOG: Final = _bytes_of_tags(_tags(LogRecord) - _tags(Span))
 _IS_EITHER: Final = _IS_SPAN | _IS_LOG
 _FIELDS_LOOKED_AT: Final = 8_192
 """In some 5 ms."""
-_FIRST_FIELDS: Final = 256
+_FIRST: Final = 64
+"""The items looked at, and the fields of each."""
 
 Signal: TypeAlias = Literal["traces", "logs", "metrics"]
 
@@ -67,16 +69,20 @@ _TAGS: Final[Mapping[Signal, frozenset[bytes]]] = {
 }
 _LAST_NUMBER: Final = max(field.number for field in Metric.DESCRIPTOR.fields)
 """Metrics may get fields with larger numbers; smaller ones are used, or reserved."""
+_EARLIER_DATA: Final = frozenset(encoded_tag(number)[0] for number in (4, 6, 8))
+"""The first bytes of fields that metrics had in earlier versions of OTLP."""
 _ONLY_IN: Final[Mapping[int, Signal]] = {
     byte: signal
     for signal, tags in _TAGS.items()
     for byte in _bytes_of_tags(tags.difference(*(other for name, other in _TAGS.items() if name != signal)))
-    if byte >> 3 <= _LAST_NUMBER
+    if byte >> 3 <= _LAST_NUMBER and byte not in _EARLIER_DATA
 }
 """The first bytes of fields that only one signal has."""
 _DATA: Final = frozenset(encoded_tag(each.number)[0] for each in Metric.DESCRIPTOR.oneofs_by_name["data"].fields)
 _NAME: Final = encoded_tag(Metric.NAME_FIELD_NUMBER)[0]
 """The first byte of most metrics, and of spans: their trace id."""
+_IS_NAME: Final = re.compile(rb"(?![0-9A-Fa-f]*\Z)[\x20-\x7e]*\Z")
+"""Matches the name of a metric, and not the id of a trace, be it written as hexadecimal digits."""
 
 
 class Apart(NamedTuple):
@@ -125,7 +131,9 @@ def begins_with_logs(body: bytes) -> bool:
 
 
 def check_signal(body: bytes, expected: Signal) -> None:
-    """Refuse a request in protobuf whose first spans, log records or metrics are of another signal.
+    """Refuse a request in protobuf whose first spans, log records or metrics are all of another signal.
+
+    One that could be of several decides nothing: it may be a broken one of the expected signal.
 
     Raises:
         MalformedRequest: they are.
@@ -136,21 +144,40 @@ def check_signal(body: bytes, expected: Signal) -> None:
 
 
 def _signal(body: bytes) -> Signal | None:
+    found: set[Signal | None] = set()
+    with suppress(WireError):
+        for item in islice(_items(body), _FIRST):
+            if item is not None:
+                found.add(_signal_of(body, item))
+    return found.pop() if len(found) == 1 else None
+
+
+def _signal_of(body: bytes, item: Place) -> Signal | None:
+    """Return the signal of a span, log record or metric; None if it could be of several."""
     starts: list[int] = []
     with suppress(WireError):
-        for start in islice(_starts(body), _FIRST_FIELDS):
-            if start is not None:
-                if (signal := _ONLY_IN.get(body[start])) is not None:
-                    return signal
-                starts.append(start)
+        starts += (start for start, _, _, _ in islice(fields(body, item), _FIRST))
+    found = {signal for start in starts if (signal := _ONLY_IN.get(body[start])) is not None}
+    if found:
+        return found.pop() if len(found) == 1 else None
     if not starts or body[starts[0]] != _NAME or not any(body[start] in _DATA for start in starts):
         return None
     # A gauge has the tags of a span, but spans have a time, and random ids.
-    return "metrics" if body[starts[0] + 2 : starts[0] + 2 + body[starts[0] + 1]].isascii() else None
+    name = starts[0] + 2
+    return "metrics" if _IS_NAME.match(body[name : name + body[name - 1]]) else None
 
 
 def _starts(body: bytes) -> Iterator[int | None]:
     """Yield the place of each field of the spans or log records of a request, and None for each field around them."""
+    for item in _items(body):
+        if item is None:
+            yield None
+        else:
+            yield from (start for start, _, _, _ in fields(body, item))
+
+
+def _items(body: bytes) -> Iterator[Place | None]:
+    """Yield the place of each span, log record or metric of a request, and None for each field around them."""
     for _, number, first, behind in fields(body, (0, len(body))):
         yield None
         for _, inner, begin, end in fields(body, (first, behind)) if number == RESOURCE_SPANS else ():
@@ -158,7 +185,7 @@ def _starts(body: bytes) -> Iterator[int | None]:
             for _, innermost, opened, closed in fields(body, (begin, end)) if inner == SCOPE_SPANS else ():
                 yield None
                 if innermost == SPANS:
-                    yield from (start for start, _, _, _ in fields(body, (opened, closed)))
+                    yield opened, closed
 
 
 def _are_logs(body: bytes, resource: Place) -> bool | None:

@@ -49,6 +49,24 @@ def last_steps(tree: SpanTree, pauses: Iterable[int]) -> list[int]:
     return [index for index in steps if last_of_kind[tree.parents[index], tree.spans[index].name] == index]
 
 
+def may_be_ended(tree: SpanTree, pauses: Iterable[int], above: Sequence[int]) -> set[int]:
+    """Return the agents that end with an answer that asks for tools, after which a step may have ended the run.
+
+    Args:
+        tree: the spans.
+        pauses: positions of spans.
+        above: the position of the pause around each span.
+    """
+    runs = {index for index in pauses if tree.readings[index].ends_asking}
+    asked_ns = {above[index]: tree.spans[index].start_ns for index in tree.models}
+    return {
+        above[index]
+        for index, reading in enumerate(tree.readings)
+        if reading.resumes and reading.is_agent is None and above[index] in runs
+        if tree.spans[index].start_ns > asked_ns.get(above[index], 0)
+    }
+
+
 def lacking_model(
     tree: SpanTree, pauses: Iterable[int], above: Sequence[int], asked_last: Mapping[int, int]
 ) -> list[int]:

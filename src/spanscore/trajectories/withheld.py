@@ -162,10 +162,20 @@ class Withheld:
                 name = canonical(call.name or "")
                 for key in {(call.call_id, ""), (call.call_id, name), (None, name)}:
                     unended.setdefault(key, []).append(index)
+        spans, agent_of = self._tree.spans, self._tree.agent_of
+        asked_ns = {agent_of(index): spans[index].start_ns for index in self._tree.single_requests}
         for pause in self._tree.pauses:
             reading = self._tree.readings[pause]
             for request in filter(_UNNAMED.__ne__, reading.waits):
-                unmade = self._last_beside(pause, unended.get(_key(request), ()))
+                named = unended.get(_key(request), ())
+                if not named and request.call_id:  # the span may name the tool otherwise, if it is of the last answer
+                    by_id = unended.get((request.call_id, ""), ())
+                    named = [
+                        each
+                        for each in by_id
+                        if spans[each].start_ns >= asked_ns.get(agent_of(each), spans[pause].end_ns)
+                    ]
+                unmade = self._last_beside(pause, named)
                 if unmade is None:
                     self._ask(request, "waits", pause)
                 else:
@@ -207,6 +217,9 @@ class Withheld:
         if not unnamed:
             return
         above = self._tree.nearest(set(unnamed))
+        ended = pauses.may_be_ended(self._tree, unnamed, above)
+        self.may_wait.extend(ended)
+        unnamed = [index for index in unnamed if index not in ended]
         times = Counter(call.call_id for call in self._calls.values())
         for index, call in self._calls.items():
             # A tool that pauses by itself is executed once more, with its id.

@@ -161,6 +161,7 @@ def test_why_no_value_could_match_is_told_whole() -> None:
             "no /a in earlier results of look",
         ),
         ("look", "/a", [("look", {}), ("look", {"a": 1})], [0], "1", "differs from earlier results of look"),
+        ("look", "/a", [("look", {"a": 1})], [0], "1", "differs from earlier results of look"),
         ("l*", None, [("look", NOT_RECORDED)], [], "no result before was recorded", "no earlier result of l*"),
         ("*", None, [], [], "no such call was made before", "no earlier call"),
         ("*", "/a", [("look", {"a": 1})], [], "1", "differs from earlier results"),

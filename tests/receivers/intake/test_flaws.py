@@ -70,12 +70,30 @@ def test_each_service_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> Non
 
     async def take() -> None:
         intake = Intake(lambda taken, sizes: Core().accept(taken, sum(sizes)))
-        for services in [("a",), ("b",), ("a",), ("a", "b", "c", "d", "e"), *((f"s{n}",) for n in range(200))]:
+        for services in [("a",), ("b",), ("a",), ("a", "b", "c", "d", "e"), ("d",), *((f"s{n}",) for n in range(200))]:
             body = spans(*services).SerializeToString()
             intake.accept(await intake.decode(body, Encoding.PROTOBUF))
 
     asyncio.run(take())
     warned = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
 
-    named = ["'a'", "'b'", "'a', 'b', 'c', ...", *(f"'s{n}'" for n in range(96))]
+    named = ["'a'", "'b'", "'a', 'b', 'c', ...", "'d'", *(f"'s{n}'" for n in range(96))]
     assert named == [line.rpartition(": service.name ")[2] for line in warned]
+
+
+def test_content_is_not_taken_for_the_name_of_a_service(caplog: pytest.LogCaptureFixture) -> None:
+    """Not even if it looks like an attribute with that name."""
+    caplog.set_level(logging.DEBUG)
+    request = spans("a shop")
+    (span, _) = request.resource_spans[0].scope_spans[0].spans
+    given = span.attributes.add(key="gen_ai.tool.call.arguments").value.kvlist_value.values.add(key="service.name")
+    given.value.string_value = "a secret"
+    span.attributes.add(key="service.name").value.string_value = "a secret"
+    request.resource_spans[0].ClearField("resource")
+    with over_http() as receiver:
+        for written, kind in (request.SerializeToString(), PROTOBUF), (to_json(request), JSON):
+            receiver.post(written, kind)
+
+    lines = [each.getMessage() for each in caplog.records if " refused: " in each.getMessage()]
+    assert 2 == len(lines)
+    assert "secret" not in caplog.text

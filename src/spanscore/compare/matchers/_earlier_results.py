@@ -80,10 +80,10 @@ class FromEarlier(Matcher):
         found = self._found(seen)
         if found.called >= seen.before:
             return _NotFound(" (no such call was made before)", f"no earlier call{self._of}")
-        if found.succeeded >= seen.before:
-            return _NotFound(" (every such call before failed)", f"every earlier call{self._of} failed")
         if next(iter(found.first.values()), seen.before) < seen.before:
             return _NotFound(self._latest(found, seen), f"differs from earlier results{self._of}")
+        if found.succeeded >= seen.before:
+            return _NotFound(" (every such call before failed)", f"every earlier call{self._of} failed")
         if self._pointer:
             return _NotFound(
                 f" (no result before has {self._pointer})", f"no {self._pointer} in earlier results{self._of}"

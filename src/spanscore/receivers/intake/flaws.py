@@ -5,13 +5,16 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
 from spanscore.otlp.encoding import Encoding
+from spanscore.otlp.field_numbers import RESOURCE, RESOURCE_SPANS
 from spanscore.otlp.findings import Caveat, Decoded, Refusal, told_of_no_run
+from spanscore.otlp.wire import WireError, contents, fields
 from spanscore.receivers.intake.consumers import OtherSignal
 from spanscore.receivers.intake.requests import Sender
 
@@ -24,11 +27,13 @@ _SENDERS_LOGGED: Final = 100
 _SERVICES_SHOWN: Final = 3
 _SERVICE_CHARS: Final = 100
 _SEARCHED: Final = 2**16
-"""Bytes in which service names are looked for: a fraction of a millisecond."""
+"""Bytes in which service names are looked for: a millisecond or two at most."""
 _IN_JSON: Final = re.compile(
-    rb'"key"\s*:\s*"service\.name"\s*,\s*"value"\s*:\s*\{\s*"stringValue"\s*:\s*"((?:[^"\\]|\\.){1,125})"'
+    rb'"resource"\s*:\s*\{\s*"attributes"\s*:\s*\[\s*(?:\{[^{}]*\{[^{}]*\}[^{}]*\}\s*,\s*)*'
+    rb'\{\s*"key"\s*:\s*"service\.name"\s*,\s*"value"\s*:\s*\{\s*"stringValue"\s*:\s*"((?:[^"\\]|\\.){1,125})"'
 )
-_IN_PROTOBUF: Final = re.compile(rb"\n\x0cservice\.name\x12.\n([\x01-\x7d])", re.DOTALL)
+_IN_RESOURCE: Final = re.compile(rb"\n\x0cservice\.name\x12(.)\n([\x01-\x7d])", re.DOTALL)
+"""The key, and the lengths of the value and of the text in it."""
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +56,7 @@ class Flaws:
                 counts[refused.reason.value] += refused.spans
         message = _told(decoded, signal)
         services = _services(body, encoding)
-        names = set(services or [sender.address.rpartition(":")[0]])
+        names = set(services[:_SERVICES_SHOWN] or [sender.address.rpartition(":")[0]])
         found: list[Refusal | Caveat] = [*(refused.reason for refused in decoded.refused), *decoded.caveats]
         level = logging.DEBUG
         for kind in found:
@@ -73,13 +78,26 @@ def _source(services: Sequence[str], sender: Sender) -> str:
 def _services(body: bytes, encoding: Encoding) -> Sequence[str]:
     """Return the first few names of services in a request, if they are found soon."""
     names: dict[str, None] = {}
-    pattern = _IN_JSON if encoding is Encoding.JSON else _IN_PROTOBUF
-    for found in pattern.finditer(body, 0, _SEARCHED):
-        name = found[1] if encoding is Encoding.JSON else body[found.end() : found.end() + found[1][0]]
+    for name in _in_json(body) if encoding is Encoding.JSON else _in_protobuf(body):
         names[printable(name.decode(errors="replace"), _SERVICE_CHARS)] = None
         if len(names) > _SERVICES_SHOWN:
             break
     return tuple(names)
+
+
+def _in_json(body: bytes) -> Iterator[bytes]:
+    return (found[1] for found in _IN_JSON.finditer(body, 0, _SEARCHED))
+
+
+def _in_protobuf(body: bytes) -> Iterator[bytes]:
+    with suppress(WireError):
+        for _, number, *around in fields(body, (0, len(body))):
+            if around[0] > _SEARCHED:
+                return
+            for resource in contents(body, (around[0], around[1]), RESOURCE) if number == RESOURCE_SPANS else ():
+                found = _IN_RESOURCE.search(body, *resource)
+                if found and found[1][0] == found[2][0] + 2 and found.end() + found[2][0] <= resource[1]:
+                    yield body[found.end() : found.end() + found[2][0]]
 
 
 def _told(decoded: Decoded, signal: OtherSignal | None) -> str:
