@@ -34,6 +34,9 @@ EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "-math.inf -> math.inf",
         ): "it is read of closed traces only, which have another",
     },
+    "compare/bipartite": {
+        ("return []", "return [] -> return None"): "no path is as false as an empty one",
+    },
     "compare/matching": {
         ("_DEEP: Final = 32", "32 -> 33"): "keys may become flat at any depth",
         ("if value is True or value is False:", "False -> True"): "False then has another key, which only it has",
@@ -43,6 +46,16 @@ EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "_CACHED_LENGTH: Final = 256  # names may be a megabyte long; the cache must not keep thousands of those",
             "256 -> 257",
         ): _REMEMBERED,
+        (
+            "read = _cached_canonical if len(name) <= _CACHED_LENGTH else _canonical",
+            "len(name) <= _CACHED_LENGTH -> len(name) < _CACHED_LENGTH",
+        ): _REMEMBERED,
+    },
+    "compare/reference": {
+        (
+            "return _WRITER.encode(arguments)",
+            "return _WRITER.encode(arguments) -> return None",
+        ): "what is not written is compared by ==",
     },
     "compare/provenance": {
         ("_NEVER: Final = 1 << 62", "1 -> 2"): "any number behind all texts does",

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from spanscore.compare.arguments import ArgumentComparison
+from spanscore.compare.differences import Difference
 from spanscore.compare.effort import Effort
 from spanscore.model import NOT_RECORDED
 
-VALUE = {"a": {"b": [1, {"c": 2}], "d": 3}, "e": 4}
+VALUE: dict[str, Any] = {"a": {"b": [1, {"c": 2}], "d": 3}, "e": 4}
 
 
 def fits(comparison: ArgumentComparison, actual: Any, reference: Any) -> bool:
@@ -104,3 +105,13 @@ class TestComparison:
         assert {sets[0]: [sets[0], sets[2], sets[1]]} == ArgumentComparison(mode="superset").partners(
             [sets[0]], sets, Effort()
         )
+
+
+def test_a_difference_has_its_path_in_the_arguments() -> None:
+    """With `only`, what is compared has the paths for keys."""
+    comparison = ArgumentComparison(only=(("a", "b"), ("e",)))
+    compared = comparison.compared(VALUE)
+
+    assert {"a.b": VALUE["a"]["b"], "e": 4} == compared
+    assert ("a", "b", 1, "c") == comparison.at_its_path(Difference(("a.b", 1, "c"), 3, 2)).path
+    assert ("e",) == comparison.at_its_path(Difference(("e",), 3, 4)).path
