@@ -5,7 +5,7 @@ Also the calls with which a run begins once more.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from spanscore.contracts import CallReading
@@ -38,6 +38,22 @@ def around_waiting(tree: SpanTree, pauses: Iterable[int], waiting: Iterable[int]
         place = bisect_left(beside, tree.spans[index].start_ns)
         if place < len(beside) and beside[place] <= tree.spans[index].end_ns:
             yield index
+
+
+def last_beside(tree: SpanTree, pause: int, calls: Sequence[int], *, before: bool = False) -> int | None:
+    """Return the last of the calls that starts before a span ends, and not before the span's parent starts.
+
+    Args:
+        tree: the spans.
+        pause: the position of the span.
+        calls: the positions of calls, in the order of their start.
+        before: whether to accept any call that starts before the span.
+    """
+    spans, parent = tree.spans, tree.parents[pause]
+    begin_ns = 0 if before else spans[pause if parent == NONE else parent].start_ns
+    end_ns = spans[pause].start_ns if before else max(spans[pause].start_ns, spans[pause].end_ns)
+    place = bisect_right(calls, end_ns, key=lambda index: spans[index].start_ns)
+    return calls[place - 1] if place and spans[calls[place - 1]].start_ns >= begin_ns else None
 
 
 def last_steps(tree: SpanTree, pauses: Iterable[int]) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -175,32 +174,18 @@ class Withheld:
                         for each in by_id
                         if spans[each].start_ns >= asked_ns.get(agent_of(each), spans[pause].end_ns)
                     ]
-                unmade = self._last_beside(pause, named)
+                unmade = pauses.last_beside(self._tree, pause, named)
                 if unmade is None:
                     self._ask(request, "waits", pause)
                 else:
                     self.spans.setdefault(unmade, "waits")
             for request in reading.refused:
                 named = unended.get(_key(request), ()) if request.call_id else ()
-                unmade = self._last_beside(pause, named, before=True)
+                unmade = pauses.last_beside(self._tree, pause, named, before=True)
                 if unmade is not None and unmade in self.spans:
                     self.spans[unmade] = "refused"
                 else:
                     self._ask(request, "refused", pause)
-
-    def _last_beside(self, pause: int, calls: Sequence[int], *, before: bool = False) -> int | None:
-        """Return the last of the calls that starts before a span ends, and not before the span's parent starts.
-
-        Args:
-            pause: the span.
-            calls: in the order of their start.
-            before: whether to accept any call that starts before the span.
-        """
-        spans, parent = self._tree.spans, self._tree.parents[pause]
-        begin_ns = 0 if before else spans[pause if parent == NONE else parent].start_ns
-        end_ns = spans[pause].start_ns if before else max(spans[pause].start_ns, spans[pause].end_ns)
-        place = bisect_right(calls, end_ns, key=lambda index: spans[index].start_ns)
-        return calls[place - 1] if place and spans[calls[place - 1]].start_ns >= begin_ns else None
 
     def _add_unnamed(self) -> None:
         """Add the calls of pauses that name none: the requests of the last answer that have no result.
