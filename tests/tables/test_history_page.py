@@ -127,13 +127,13 @@ def test_other_traces_are_dropped_and_whole_traces_sampled() -> None:
 
 def test_failures_are_joined_with_their_spans(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By the statement of the page: all spans of the failed runs, and those of no others."""
-    spans = recorded_tables(CORPUS / "strands.jsonl.gz")[0]
-    parquet.write_table(spans, "spans.parquet")
+    otel_traces = recorded_tables(CORPUS / "strands.jsonl.gz")[0]
+    parquet.write_table(otel_traces, "spans.parquet")
     main(COMMANDS[0].split()[1:])
     spanscore_results = parquet.read_table("results.parquet")
-    found = duckdb.sql(block(SQL, "JOIN spans")).to_arrow_table()
+    found = duckdb.sql(block(SQL, "JOIN otel_traces")).to_arrow_table()
     failed = Counter(row["trace_id"] for row in spanscore_results.to_pylist() if row["label"] == "fail")
-    lengths = Counter(spans["TraceId"].to_pylist())
+    lengths = Counter(otel_traces["TraceId"].to_pylist())
 
     assert 0 < len(failed) < len(lengths)
     assert {each: lengths[each] * count for each, count in failed.items()} == Counter(found["TraceId"].to_pylist())

@@ -109,9 +109,12 @@ def checking_way(request: Any, key: str) -> Steps[None]:
     """
     fields = opened(request, _decoder((key,)))
     if key not in fields and (unknown := _unknown(request, (key,))):
-        other = next((signal for signal, (name, _) in _SIGNALS.items() if f"{name!r}" in unknown), None)
-        where = "" if other is None else gone_astray(other)
-        raise MalformedRequest(f"the request has no {key!r}, but {unknown}{where}")
+        others = (
+            (signal, name) for signal, (name, _) in _SIGNALS.items() if name in opened(request, _decoder((name,)))
+        )
+        for signal, name in others:
+            raise MalformedRequest(f"the request has no {key!r}, but {name!r}{gone_astray(signal)}")
+        raise MalformedRequest(f"the request has no {key!r}, but {unknown}")
     yield from _checking(fields.get(key), _LEVELS[key], key)
 
 
