@@ -296,6 +296,17 @@ def test_the_type_json_of_clickhouse_is_read() -> None:
     assert [flat, flat, kept] == [each.attributes for each in found.spans]
 
 
+def test_a_key_before_others_with_points_keeps_its_value() -> None:
+    """ClickHouse then writes it twice: with its value, and as an object."""
+    flat = {"llm.messages": "hello", "llm.messages.count": "1", "llm.tools": [{"a": {}}], "llm.tools.count": "2"}
+    written = '{"llm":{"messages":"hello","messages":{"count":"1"},"tools":{"count":"2"},"tools":[{"a":{}}]}}'
+    table = span_table([STRANDS[0]], "json")
+    place = table.column_names.index("SpanAttributes")
+    (found,) = decoded(table.set_column(place, "SpanAttributes", pa.array([written]))).spans
+
+    assert flat == found.attributes
+
+
 def test_only_wanted_attributes_are_made() -> None:
     """Limits count the others, too."""
     many = {f"key {number}": "x" for number in range(ATTRIBUTES_PER_SPAN)} | {"last": "y"}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from binascii import unhexlify
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate, pairwise
 from typing import Any, Final
@@ -246,7 +247,8 @@ class JsonColumn:
         try:
             found = _JSON.decode(text)
             if isinstance(found, dict) and dict in map(type, found.values()) and not any("." in key for key in found):
-                found = dict(_by_path(found, ""))
+                # A key may be in it twice: `a` beside `a.b` has a value, and is an object, too.
+                found = dict(_by_path(json.loads(text, object_pairs_hook=tuple), ""))
         except (DecodeError, UnicodeEncodeError) as error:
             raise SpanRefused(Refusal.MALFORMED, f"{self._name} is no JSON") from error
         except RecursionError as error:
@@ -266,13 +268,20 @@ class JsonColumn:
         return read
 
 
-def _by_path(found: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+def _by_path(found: Iterable[tuple[str, Any]], prefix: str) -> Iterator[tuple[str, Any]]:
     """Yield attributes as they were before ClickHouse's type JSON, which takes `a.b` for a field of an object `a`."""
-    for key, value in found.items():
-        if isinstance(value, dict) and value:
+    for key, value in found:
+        if isinstance(value, tuple) and value:
             yield from _by_path(value, f"{prefix}{key}.")
         else:
-            yield prefix + key, value
+            yield prefix + key, _with_objects(value)
+
+
+def _with_objects(value: Any) -> Any:
+    """Return JSON whose objects are tuples of pairs with objects."""
+    if isinstance(value, tuple):
+        return {key: _with_objects(each) for key, each in value}
+    return [*map(_with_objects, value)] if isinstance(value, list) else value
 
 
 def _without_long(read: Attributes, findings: Findings) -> Attributes:
