@@ -13,7 +13,6 @@ pytest.importorskip("confluent_kafka", reason="needs the package confluent-kafka
 from confluent_kafka import Consumer, TopicPartition
 
 from receivers.kafka_cluster import PARTITIONS, TOPIC, Cluster, cluster
-from spanscore.contracts.settings import Secret
 from spanscore.receivers.kafka import Kafka, TakenRecords
 from spanscore.receivers.kafka.kafka_records import Commit, KafkaRecord
 from spanscore.receivers.kafka.settings import KafkaReceiver
@@ -143,27 +142,3 @@ def test_records_that_end_transactions_are_passed_over(brokers: Cluster, thread:
 
     assert [(0, False), (2, True), (3, False)] == [(each.offset, each.is_passed) for each in owner.taken]
     assert (2, 0) == (kafka.counts.records, kafka.counts.removed)
-
-
-@pytest.mark.waits
-def test_what_a_member_keeps_is_committed_when_the_group_has_changed(
-    brokers: Cluster, thread: LoopThread, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No commit succeeds while the group changes, and it may change again before the next one is due."""
-    monkeypatch.setattr("spanscore.receivers.kafka._COMMIT_EVERY_S", 3_600)
-    owners = [Slow(), Slow()]
-    owners[0].is_open = True
-    settings = KafkaReceiver(
-        brokers=tuple(brokers.brokers),
-        topic=TOPIC,
-        group_id="changing",
-        settings={"heartbeat.interval.ms": Secret("100"), "session.timeout.ms": Secret("2000")},
-    )
-    members = [thread.call(lambda owner=owner: Kafka(settings, owner)) for owner in owners]
-    thread.call(members[0].start)
-    eventually(lambda: len(owners[0].taken) >= 40)
-    thread.call(members[1].start)
-    eventually(lambda: any(what == "assigned" for what, _ in owners[1].events))
-    eventually(lambda: brokers.committed("changing") == dict.fromkeys(range(PARTITIONS), 10))
-    for member in members:
-        thread.run(member.stop(5))

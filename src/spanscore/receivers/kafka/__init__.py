@@ -155,8 +155,6 @@ class Kafka:
             texts = self._member.texts(partitions)
             self._contained(lambda: self._in_loop(lambda: self._owner.assigned(texts)))
             _log.info("kafka: reading partitions %s", _listed(partitions))
-        # Commits fail while a group changes, and it may change again before the next turn.
-        self._contained(self._commit)
 
     def _revoked(self, partitions: Sequence[int]) -> None:
         self._contained(lambda: self._hand_over(partitions, commit=True))
