@@ -118,7 +118,7 @@ def test_nothing_came(environment: dict[str, str], hint: str, tmp_path: Path) ->
 
 
 def test_nothing_costs_no_earlier_recording(tmp_path: Path) -> None:
-    """It stays as it was, and nothing is left beside it."""
+    """The earlier file stays as it was, and nothing is left beside it."""
     path = tmp_path / "runs.jsonl"
     path.write_text("old")
 

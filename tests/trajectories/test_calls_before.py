@@ -521,7 +521,7 @@ def test_calls_before_the_trace(case: str, spans: list[Span], expected: dict[str
 
 
 def test_ids_that_are_answered_before() -> None:
-    """Those in the messages of first requests, of this turn or of an earlier one; later requests tell no others."""
+    """The messages of first requests have them, of this turn or of an earlier one; later requests tell no others."""
     first = model(4, history=turn(*LOOKED, *turn(*PAID)))
     later = model(6, history=turn(*LOOKED, *turn(*PAID, asks(B2), answers(c2=1))))
     tree = given_tree(AGENT, call(3, "pay", "c1", result=1), first, call(5, "book", "c2", result=1), later)

@@ -18,8 +18,7 @@ SESSION: Final = Reading(conversation_id="x")
 
 
 @pytest.mark.parametrize(
-    ("ends", "latest"),
-    [([5], {0}), ([5, 7], {1}), ([7, 5], {0}), ([5, 5], {0}), ([0, 5, 7, 7, 6], {2})],
+    ("ends", "latest"), [([5], {0}), ([5, 7], {1}), ([7, 5], {0}), ([5, 5], {0}), ([0, 5, 7, 7, 6], {2})]
 )
 def test_the_last_version_of_a_span_counts(ends: list[int], latest: set[int]) -> None:
     """Of equal ones the first; only that one is read, and is the parent of others."""

@@ -179,7 +179,7 @@ def test_names_and_times_of_a_run(case: str, spans: list[Span], unit: Unit, expe
 
 
 def test_attributes_of_a_run() -> None:
-    """Those of its own span win over those of the root and of its resource; names have the standard keys."""
+    """Attributes of its own span win over those of the root and of its resource; names have the standard keys."""
     root = span(1, "GET /", {"k": "root", "l": "root"}, resource={"k": "resource", "m": "resource"})
     agent = given_agent(2, "a", conversation_id="x", parent=1, attributes={"k": "own"}, resource={"n": "other"})
     (run,) = given_runs(root, agent, unit=Unit.AGENT)
@@ -217,7 +217,7 @@ def test_an_agent_beyond_the_limit_of_spans() -> None:
 
 
 def test_a_trace_without_spans() -> None:
-    """It has no run."""
+    """No span, no run."""
     assert () == given_runs()
 
 

@@ -47,6 +47,10 @@ def other(number: int, **fields: Any) -> Span:
     return span(number, "GET /", **fields)
 
 
+PAYS: Final = (AGENT, model(2, P1), call(4, "pay", "c1", result=1))
+"""A run whose model asks for a call, which is made."""
+
+
 @pytest.mark.parametrize(
     ("case", "spans", "lost"),
     [
@@ -90,119 +94,35 @@ def test_an_answer_proves_a_call(case: str, spans: list[Span], lost: list[int]) 
 @pytest.mark.parametrize(
     ("case", "spans", "lost"),
     [
-        (
-            "unknown tools, then another model",
-            [AGENT, model(2, P1), call(4, "pay", "c1", result=1), model(6, asks=True), model(9)],
-            [1],
-        ),
-        ("unknown tools at the end", [AGENT, model(2, P1), call(4, "pay", "c1", result=1), model(6, asks=True)], [0]),
-        (
-            "a call between",
-            [AGENT, model(2, P1), call(4, "pay", "c1", result=1), model(6, asks=True), call(8), model(10)],
-            [0],
-        ),
+        ("unknown tools, then another model", [*PAYS, model(6, asks=True), model(9)], [1]),
+        ("unknown tools at the end", [*PAYS, model(6, asks=True)], [0]),
+        ("a call between", [*PAYS, model(6, asks=True), call(8), model(10)], [0]),
         ("unknown tools without executions", [AGENT, model(6, asks=True), model(9)], [0]),
         (
             "a run that continues after a pause",
             [AGENT, step(2, resumes=True), call(4, "pay", "c1", result=1), model(6, asks=True), model(9)],
             [0],
         ),
-        (
-            "another run goes on",
-            [AGENT, model(2, P1), call(4, "pay", "c1", result=1), model(6, asks=True), SUB, model(22, parent=20)],
-            [0, 0],
-        ),
-        (
-            "a sub-agent between",
-            [
-                AGENT,
-                model(2, P1),
-                call(4, "pay", "c1", result=1),
-                model(6, asks=True),
-                given_agent(8, "sub", parent=1),
-                model(10),
-            ],
-            [0, 0],
-        ),
-        (
-            "a hand-over between",
-            [
-                AGENT,
-                model(2, P1),
-                call(4, "pay", "c1", result=1),
-                model(6, asks=True),
-                step(8, not_a_call=True),
-                model(10),
-            ],
-            [0],
-        ),
-        (
-            "a pause between",
-            [AGENT, model(2, P1), call(4, "pay", "c1", result=1), model(6, asks=True), step(8, waits=(B2,)), model(10)],
-            [0],
-        ),
-        (
-            "a model that ends asking between",
-            [
-                AGENT,
-                model(2, P1),
-                call(4, "pay", "c1", result=1),
-                model(6, asks=True),
-                model(8, ends_asking=True),
-                model(10),
-            ],
-            [1],
-        ),
-        (
-            "the model itself ends asking",
-            [AGENT, model(2, P1), call(4, "pay", "c1", result=1), model(6, asks=True, ends_asking=True), model(10)],
-            [1],
-        ),
-        (
-            "the model itself waits",
-            [AGENT, model(2, P1), call(4, "pay", "c1", result=1), model(6, asks=True, waits=(B2,)), model(10)],
-            [0],
-        ),
-        (
-            "a call that starts with the next model",
-            [AGENT, model(2, P1), call(4, "pay", "c1", result=1), model(6, asks=True), call(8), model(9, at_ms=8)],
-            [0],
-        ),
+        ("another run goes on", [*PAYS, model(6, asks=True), SUB, model(22, parent=20)], [0, 0]),
+        ("a sub-agent between", [*PAYS, model(6, asks=True), given_agent(8, "sub", parent=1), model(10)], [0, 0]),
+        ("a hand-over between", [*PAYS, model(6, asks=True), step(8, not_a_call=True), model(10)], [0]),
+        ("a pause between", [*PAYS, model(6, asks=True), step(8, waits=(B2,)), model(10)], [0]),
+        ("a model that ends asking between", [*PAYS, model(6, asks=True), model(8, ends_asking=True), model(10)], [1]),
+        ("the model itself ends asking", [*PAYS, model(6, asks=True, ends_asking=True), model(10)], [1]),
+        ("the model itself waits", [*PAYS, model(6, asks=True, waits=(B2,)), model(10)], [0]),
+        ("a call that starts with the next model", [*PAYS, model(6, asks=True), call(8), model(9, at_ms=8)], [0]),
         (
             "a call that starts with the model",
             [AGENT, model(2, P1), call(6, "pay", "c1", result=1), model(7, asks=True, at_ms=6), model(9)],
             [0],
         ),
-        (
-            "a model without an end",
-            [AGENT, model(2, P1), call(4, "pay", "c1", result=1), model(6, asks=True)._replace(end_ns=0), model(9)],
-            [1],
-        ),
-        (
-            "the next model starts at the end",
-            [AGENT, model(2, P1), call(4, "pay", "c1", result=1), model(6, asks=True), model(9, at_ms=7)],
-            [1],
-        ),
-        (
-            "the next model starts within",
-            [AGENT, model(2, P1), call(4, "pay", "c1", result=1), lasting(model(6, asks=True), 9), model(9)],
-            [0],
-        ),
-        (
-            "a log record",
-            [AGENT, model(2, P1), call(4, "pay", "c1", result=1), model(6, asks=True, kind=LOG_RECORD), model(9)],
-            [0],
-        ),
+        ("a model without an end", [*PAYS, model(6, asks=True)._replace(end_ns=0), model(9)], [1]),
+        ("the next model starts at the end", [*PAYS, model(6, asks=True), model(9, at_ms=7)], [1]),
+        ("the next model starts within", [*PAYS, lasting(model(6, asks=True), 9), model(9)], [0]),
+        ("a log record", [*PAYS, model(6, asks=True, kind=LOG_RECORD), model(9)], [0]),
         (
             "a part of a call between",
-            [
-                AGENT,
-                model(2, P1),
-                call(4, "pay", "c1", result=1),
-                model(6, asks=True),
-                given_call(8, "x", part_of_call=True, parent=1),
-                model(10),
-            ],
+            [*PAYS, model(6, asks=True), given_call(8, "x", part_of_call=True, parent=1), model(10)],
             [0],
         ),
     ],

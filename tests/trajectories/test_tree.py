@@ -307,7 +307,7 @@ class TestSingleRequests:
         assert [True, False, False] == [tree._is_request(index) for index in (0, 3, 5)]
 
     def test_a_span_of_a_model_that_no_dialect_tells_more_of(self) -> None:
-        """It is one request."""
+        """Such a span is one request."""
         tree = given_tree(given(Reading(is_model=True)), given_call(2, "pay", parent=1))
         assert [0] == tree.single_requests
 
@@ -339,7 +339,7 @@ class TestConversations:
 
 class TestKinds:
     def test_each_span_by_its_reading(self) -> None:
-        """What looks like a call and is none is no call; a part belongs to one."""
+        """A span that only looks like a call is none; a part belongs to a call."""
         tree = given_tree(
             given_call(1, "a"),
             given_call(2, "b", not_a_call=True),
