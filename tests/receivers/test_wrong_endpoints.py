@@ -124,6 +124,14 @@ def test_a_refused_span_beside_a_log_record_is_still_known() -> None:
         assert 2 == sum(receiver.core.refused.values())
 
 
+def test_a_span_that_has_hardly_anything_is_a_span() -> None:
+    """Not even its id is one: its refusal is counted, as it may be of a run."""
+    with over_http() as receiver:
+        reply = receiver.post(field(1, field(2, field(2, field(1, b"too short") + field(5, b"wrong")))), PROTOBUF)
+
+        assert (400, 1) == (reply.status, sum(receiver.core.refused.values()))
+
+
 def _where(signal: str) -> str:
     _, service = SERVICES[signal].rsplit(".", 1)
     return f"; by default {signal} go to /v1/{signal} over HTTP, and to {service} over gRPC"

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from google.protobuf.descriptor import FieldDescriptor
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
-from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
+from opentelemetry.proto.metrics.v1.metrics_pb2 import Gauge, Metric
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from spanscore.otlp.field_numbers import RESOURCE_SPANS, SCOPE_SPANS, SPANS
@@ -81,6 +81,7 @@ _ONLY_IN: Final[Mapping[int, Signal]] = {
 _DATA: Final = frozenset(encoded_tag(each.number)[0] for each in Metric.DESCRIPTOR.oneofs_by_name["data"].fields)
 _NAME: Final = encoded_tag(Metric.NAME_FIELD_NUMBER)[0]
 """The first byte of most metrics, and of spans: their trace id."""
+_POINTS: Final = encoded_tag(Gauge.DATA_POINTS_FIELD_NUMBER)
 _IS_NAME: Final = re.compile(rb"(?![0-9A-Fa-f]*\Z)[\x20-\x7e]*\Z")
 """Matches the name of a metric, and not the id of a trace, be it written as hexadecimal digits."""
 
@@ -154,17 +155,17 @@ def _signal(body: bytes) -> Signal | None:
 
 def _signal_of(body: bytes, item: Place) -> Signal | None:
     """Return the signal of a span, log record or metric; None if it could be of several."""
-    starts: list[int] = []
+    known: list[tuple[int, Place]] = []
     with suppress(WireError):
-        starts += (start for start, _, _, _ in islice(fields(body, item), _FIRST))
-    found = {signal for start in starts if (signal := _ONLY_IN.get(body[start])) is not None}
+        known += ((body[start], (first, behind)) for start, _, first, behind in islice(fields(body, item), _FIRST))
+    found = {signal for tag, _ in known if (signal := _ONLY_IN.get(tag)) is not None}
     if found:
         return found.pop() if len(found) == 1 else None
-    if not starts or body[starts[0]] != _NAME or not any(body[start] in _DATA for start in starts):
+    # A gauge has the tags of a span, whose name, though, begins with no data point, and whose trace id is random.
+    if not any(tag in _DATA and body.startswith(_POINTS, *place) for tag, place in known):
         return None
-    # A gauge has the tags of a span, but spans have a time, and random ids.
-    name = starts[0] + 2
-    return "metrics" if _IS_NAME.match(body[name : name + body[name - 1]]) else None
+    tag, name = known[0]
+    return "metrics" if tag == _NAME and _IS_NAME.match(body[slice(*name)]) else None
 
 
 def _starts(body: bytes) -> Iterator[int | None]:
