@@ -37,7 +37,7 @@ def rows(run: Run) -> Iterator[Row]:
 
 def _write(path: Path, size: float) -> None:
     """Write the recordings again and again, each time with trace ids of their own."""
-    lines = recorded.lines()
+    lines = list(recorded.lines())
     with path.open("wb") as file:
         for generation in count():
             suffix = b"%04x" % generation
