@@ -17,6 +17,8 @@ _START_S: Final = 240.0
 _STOP_S: Final = 20.0
 _CPU_CLOCK: Final = 2
 
+WITH_BYTECODE: Final = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
+"""The environment of commands that load compiled modules, as those of an installed package."""
 SCORED: Final = {0, 1}
 """The statuses of commands that did their work: `spanscore score` returns 1 if a run fails."""
 
@@ -102,7 +104,7 @@ def cpu_s(command: Sequence[str]) -> float:
     Raises:
         RuntimeError: it could not do its work; scoring runs of which some fail is none of that.
     """
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=WITH_BYTECODE)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode not in SCORED:

@@ -14,7 +14,7 @@ from typing import Final
 
 from bench import recorded, scoring
 from bench.goals import Row, Run, judged
-from bench.process import SCORED, most_resident
+from bench.process import SCORED, WITH_BYTECODE, most_resident
 
 _TRACE_ID: Final = re.compile(rb'("traceId": ?"[0-9a-f]{28})[0-9a-f]{4}')
 _LOOK_S: Final = 0.01
@@ -54,7 +54,7 @@ def _scored(path: Path, config: Path) -> tuple[float, int]:
     """
     command = [sys.executable, "-m", "spanscore", "score", str(path), "--config", str(config), "--format", "json"]
     began, peak = time.perf_counter(), 0
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=WITH_BYTECODE)
     while process.poll() is None:
         peak = most_resident(process.pid) or peak
         time.sleep(_LOOK_S)
