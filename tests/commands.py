@@ -31,7 +31,7 @@ from warm import PIPE, Fork, Forks, WarmInterpreter, text_of
 
 SPANSCORE = (sys.executable, "-m", "spanscore")
 _IMPORTS = """
-import importlib, pkgutil, sys
+import importlib, pathlib, pkgutil, sys
 import hypothesis, pytest, spanscore
 for module in pkgutil.walk_packages(spanscore.__path__, "spanscore."):
     if module.name not in {"spanscore.__main__", "spanscore.testing.pytest_plugin"}:
@@ -43,7 +43,7 @@ for module in pkgutil.walk_packages(spanscore.__path__, "spanscore."):
 if sys.modules.get("scipy", sys) is None:
     del sys.modules["scipy"]
 spanscore.config.json_schema()
-spanscore.config.default()
+spanscore.config.loads("", "warm", pathlib.Path())
 """
 _WITHOUT_SCIPY = "import sys\nsys.modules['scipy'] = None\n"
 """Leaves the modules that compare versions out: the import of scipy takes a third of all imports."""

@@ -162,15 +162,15 @@ def test_the_page_needs_a_file(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.processes
-def test_nothing_is_loaded_for_a_page_that_is_not_asked_for() -> None:
-    """Templates are slow to load: only whoever writes a page does."""
+def test_nothing_is_loaded_that_is_not_asked_for(configured: Path) -> None:
+    """Templates, pydantic and YAML are slow to load: only a page, or a configuration, loads them."""
     program = """
 import sys
 from spanscore.cli import main
-for more in ([], ["--html", "/dev/null"]):
+for more in ([], ["--html", "/dev/null"], ["--config", sys.argv[2]]):
     main(["score", sys.argv[1], *more])
-    print('jinja2' in sys.modules)
+    print('loaded', *sorted({'jinja2', 'pydantic', 'yaml'} & sys.modules.keys()))
 """
-    lines = python("-c", program, RECORDING).stdout.splitlines()
+    lines = python("-c", program, RECORDING, configured).stdout.splitlines()
 
-    assert ["False", "True"] == [line for line in lines if line in {"False", "True"}]
+    assert ["loaded", "loaded jinja2", "loaded jinja2 pydantic yaml"] == [x for x in lines if x.startswith("loaded")]

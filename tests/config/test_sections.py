@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spanscore.config import Config, Endpoint, Secret, default, loads
+from spanscore.model import Trajectory
 from spanscore.storage.settings import StorageSettings
 
 Problems = Callable[..., list[str]]
@@ -352,6 +353,24 @@ def test_secrets_do_not_show(read: Read) -> None:
     assert {"authorization": Secret("hunter2")} == config.exporters["otlp"].headers
     assert "***" == str(config.exporters["otlp"].headers["authorization"])
     assert "hunter2" == config.exporters["otlp"].headers["authorization"].reveal()
+
+
+def test_no_file_is_read_like_an_empty_one() -> None:
+    """The default configuration, which is built without a file, has the defaults of the file's sections."""
+    built, read = default(), loads("", "default configuration", Path())
+
+    plain = [
+        field.name
+        for field in dataclasses.fields(Config)
+        if field.compare and field.name not in {"evaluators", "dialects"}
+    ]
+    assert {name: getattr(read, name) for name in plain} == {name: getattr(built, name) for name in plain}
+    assert [type(each) for each in read.dialects] == [type(each) for each in built.dialects]
+    run = Trajectory(calls=())
+    assert [(entry.resolve(run), dataclasses.replace(entry, resolve=len)) for entry in read.evaluators] == [
+        (entry.resolve(run), dataclasses.replace(entry, resolve=len)) for entry in built.evaluators
+    ]
+    assert (read.root.data(), read.digest) == (built.root.data(), built.digest)
 
 
 def test_defaults_of_the_standalone_receiver() -> None:

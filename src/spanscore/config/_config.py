@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from spanscore.collect.settings import TraceSettings
 from spanscore.config._nodes import Node, Problem, dotted, one_error
 from spanscore.config._nodes import Path as KeyPath
-from spanscore.config._sections import Annotate, Content, Metrics, Page, Telemetry
+from spanscore.config._plain_sections import Annotate, Content, Metrics, Page, Telemetry
 from spanscore.contracts import Dialect
 from spanscore.scoring.conversations.settings import ConversationSettings
 from spanscore.scoring.evaluator_entry import EvaluatorEntry

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path as FilePath
@@ -10,16 +9,18 @@ from typing import Any, Final
 
 from spanscore.compare.globs import attributes_matcher, glob_matcher
 from spanscore.config._check import check, without_values
+from spanscore.config._default import CUSTOM, installed_dialects
 from spanscore.config._mistakes import shown
 from spanscore.config._models import fields_of, given, model_of
 from spanscore.config._nodes import Node, Path, Problem
 from spanscore.config._parameters import EvaluatorType, evaluator_type
+from spanscore.config._plain_sections import Dialects
 from spanscore.config._section import Section
-from spanscore.config._sections import Dialects, EvaluatorKeys
+from spanscore.config._sections import EvaluatorKeys
 from spanscore.config.datasets.expectations import Resolve, from_attribute, from_dataset
 from spanscore.contracts import Dialect, NeedsModelCalls, looks_at_results
-from spanscore.contracts.plugins import find, is_built_in, names, version_of
-from spanscore.errors import ConfigError, PluginLoadError
+from spanscore.contracts.plugins import is_built_in, names, version_of
+from spanscore.errors import ConfigError
 from spanscore.messages.nearest import suggestion
 from spanscore.model import Trajectory
 from spanscore.scoring.evaluator_entry import EvaluatorEntry
@@ -28,9 +29,6 @@ from spanscore.scoring.isolation.process import CAN_END, pickled
 PLUGIN_TIME_LIMIT_S: Final = 1.0
 DIALECTS: Final = model_of(Dialects, Section, fields_of(Dialects))
 """The keys of the section."""
-CUSTOM: Final = "custom"  # the one dialect that is nothing without the user's names for its attributes
-
-_log: Final = logging.getLogger(__name__)
 
 
 def build_entries(root: Node, directory: FilePath) -> Iterator[EvaluatorEntry | Problem]:
@@ -161,12 +159,4 @@ def build_dialects(section: Dialects, root: Node) -> Iterator[Dialect | Problem]
             text = f"there is no dialect {name!r}{suggestion(name, installed)} (dialects: {', '.join(installed)})"
             node = root.find(path)
             yield Problem(node.place, path, without_values(text, node))
-    for name in installed:
-        if name in section.disabled:
-            continue
-        try:
-            yield find("dialects", name)()
-        except PluginLoadError as error:
-            _log.warning("%s; no span is read by it", error)
-        except ConfigError as error:
-            yield Problem(root.find(("dialects",)).place, ("dialects",), f"{error}; disable it, or uninstall it")
+    yield from installed_dialects(root, section.disabled)

@@ -14,8 +14,9 @@ from spanscore.config._cross_checks import cross_problems
 from spanscore.config._entries import DIALECTS, build_dialects, build_entries
 from spanscore.config._models import construct, given
 from spanscore.config._nodes import Node, Place, Problem, first_causes, one_error
+from spanscore.config._plain_sections import DEFAULT_EVALUATORS, Dialects
 from spanscore.config._plugged import document_for
-from spanscore.config._sections import DEFAULT_EVALUATORS, Dialects, Document
+from spanscore.config._sections import Document
 from spanscore.config._yaml import MAX_BYTES, place_in, read
 from spanscore.errors import ConfigError
 
@@ -93,11 +94,6 @@ def loads(text: str, source: str, directory: Path, environment: Mapping[str, str
         source=source,
         root=root,
     )
-
-
-def default() -> Config:
-    """Return the configuration that is used without a file."""
-    return loads("", "default configuration", Path())
 
 
 def _listed(document: Document, root: Node, section: str) -> dict[str, Any]:

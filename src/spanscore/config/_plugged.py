@@ -16,8 +16,9 @@ from spanscore.collect.settings import TraceSettings
 from spanscore.config._models import checkable
 from spanscore.config._nodes import Node, Problem
 from spanscore.config._parameters import evaluator_type
+from spanscore.config._plain_sections import Content, Dialects, Metrics, Page, Telemetry
 from spanscore.config._section import Section, docstring, first_sentence
-from spanscore.config._sections import Dialects, Document, Page
+from spanscore.config._sections import Document
 from spanscore.contracts.plugins import Kind, find, is_built_in, names
 from spanscore.contracts.settings import Text
 from spanscore.errors import ConfigError, PluginError
@@ -37,7 +38,10 @@ _SETTINGS: Final = {
     "traces": checkable(TraceSettings),
     "storage": checkable(StorageSettings),
     "dialects": checkable(Dialects),
+    "metrics": checkable(Metrics),
+    "content": checkable(Content),
     "page": checkable(Page),
+    "telemetry": checkable(Telemetry),
 }
 _ABOUT: Final = {
     "receivers": "Where spans come from; a receiver runs when it is listed.",

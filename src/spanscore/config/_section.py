@@ -89,6 +89,7 @@ class Section(BaseModel):
 
     model_config = ConfigDict(
         strict=True,
+        defer_build=True,
         extra="forbid",
         frozen=True,
         validate_default=True,

@@ -5,52 +5,25 @@ as bytes. `Config` fills in the keys whose default depends on where spanscore ru
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le
 from pydantic import Field, JsonValue, field_validator, model_validator
 
 from spanscore.collect.settings import TraceSettings
 from spanscore.config._models import ConfiguredFile, TimeLimit, TraceUrl
+from spanscore.config._plain_sections import (
+    DEFAULT_EVALUATORS,
+    Annotate,
+    Content,
+    Dialects,
+    Metrics,
+    Page,
+    Telemetry,
+)
 from spanscore.config._section import Section
-from spanscore.contracts.settings import ByPlace, Example, FilePath, Text
-from spanscore.dialects.custom import Custom
+from spanscore.contracts.settings import Text
 from spanscore.storage.settings import StorageSettings
-
-Annotate: TypeAlias = Literal["child_span", "root_event", "none"]
-
-DEFAULT_EVALUATORS: Final[dict[str, Any]] = {"health": {"type": "tool_call_trajectory"}}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dialects:
-    """The dialects, which read tool calls from spans. All installed dialects are in use."""
-
-    custom: tuple[Custom, ...] = ()
-    """Dialects of your own."""
-    disabled: tuple[Text, ...] = ()
-    """Dialects not to use."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """The page of the last runs, at `/` of the port for Prometheus of `spanscore serve`; for programs `/runs.json`."""
-
-    runs: Annotated[int, Ge(0), Le(10_000), ByPlace()] = 500
-    """The number of runs on the page; with 0 there is none. 500 if the port is on loopback, else 0: the page shows
-    names, scores and times of runs, and arguments and results only with `tool_content: true`."""
-    hosts: tuple[Text, ...] = ()
-    """Names by which browsers may ask for it, besides localhost, addresses and that of the port: a foreign web page
-    could have them ask by another one."""
-    bearer_token_file: Annotated[FilePath | None, Example("page-tokens.txt")] = None
-    """Bearer tokens of its readers, one a line; browsers get one from a proxy in front. Read again when it changes.
-    Where other machines reach the port, the page is shown only with such a file, or with --insecure."""
-
-    def __post_init__(self) -> None:
-        for host in self.hosts:
-            if "/" in host or host.count(":") == 1 or "]:" in host:
-                raise ValueError(f"hosts must have no scheme, port or path, as 'spans.example.com', not {host!r}")
 
 
 class ExpectedFrom(Section):
@@ -96,31 +69,6 @@ class EvaluatorKeys(Section):
     """Globs: leave calls of these tools out before evaluating."""
 
 
-class Metrics(Section):
-    """The metrics that are recorded."""
-
-    disabled: tuple[Literal["gen_ai.invoke_agent.tool_calls", "gen_ai.execute_tool.duration"], ...] = Field(
-        default=(), examples=[["gen_ai.invoke_agent.tool_calls", "gen_ai.execute_tool.duration"]]
-    )
-    """Metrics of the GenAI conventions not to record, if the instrumentation records them itself."""
-
-
-class Content(Section):
-    """The content of arguments and results that is written or shown."""
-
-    mask: tuple[Text, ...] = Field(default=(), examples=[["email", "card.number", "*_token"]])
-    """Write and show a mark in place of each value with these keys in arguments or results: `card.number` is each path
-    that ends in it, without the tool's name and positions in lists. Evaluators see the values. The storage and
-    forwarded spans have them, too."""
-
-
-class Telemetry(Section):
-    """The log of spanscore."""
-
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """The least severe messages that are logged, to standard error."""
-
-
 class Document(Section):
     """The configuration of spanscore."""
 
@@ -145,7 +93,7 @@ class Document(Section):
     """The dialects, which read tool calls from spans."""
     exporters: Any = Field(default_factory=dict)
     """The destinations of scores. Standalone: Prometheus on localhost and the console when left out."""
-    metrics: Metrics = Field(default_factory=Metrics)
+    metrics: Any = Field(default_factory=Metrics)
     """The metrics that are recorded."""
     annotate: Annotate | None = None
     """The form of a score in its trace: as a short span below the root (default inside a process), as an event of
@@ -153,14 +101,14 @@ class Document(Section):
     tool_content: bool = False
     """Include arguments and results of tools in score events and on the console, and messages of failed evaluators,
     which may quote them. A JSON Lines file always has them."""
-    content: Content = Field(default_factory=Content)
+    content: Any = Field(default_factory=Content)
     """The content of arguments and results that is written or shown."""
     page: Any = Field(default_factory=Page)
     """The page of the last runs, at `/` of the port for Prometheus."""
     trace_url: TraceUrl | None = None
     """The address of a trace in your tracing backend: pages link each run to it. It begins with https:// or http://
     and has `{trace_id}`; `{span_id}` is the root span."""
-    telemetry: Telemetry = Field(default_factory=Telemetry)
+    telemetry: Any = Field(default_factory=Telemetry)
     """The log of spanscore."""
 
     @field_validator("evaluators")

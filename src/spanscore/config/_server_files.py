@@ -10,7 +10,7 @@ from pathlib import Path as FilePath
 from typing import Any, Final
 
 from spanscore.config._nodes import Node, Path, dotted
-from spanscore.config._sections import Page
+from spanscore.config._plain_sections import Page
 from spanscore.contracts.settings import Secret
 from spanscore.errors import ConfigError
 from spanscore.receivers.otlp import OtlpReceiver, ServerTls

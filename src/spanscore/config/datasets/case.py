@@ -6,16 +6,18 @@ A row is written by hand, in the evaluator's own terms, or it is a line of `span
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from spanscore.compare.names import listed
-from spanscore.config._parameters import EvaluatorType
 from spanscore.config.datasets import recorded_calls
 from spanscore.config.datasets.dataset import DatasetRow
 from spanscore.config.datasets.json_text import parse_json
 from spanscore.messages.nearest import mistyped, suggestion
 from spanscore.model import JSON
 from spanscore.reports.serialization import REPORT_KEYS
+
+if TYPE_CHECKING:
+    from spanscore.config._parameters import EvaluatorType
 
 _ATTRIBUTES: Final = "attributes"
 _EXPECTED: Final = "expected"

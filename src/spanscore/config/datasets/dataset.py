@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
 from spanscore.config._nodes import dotted
-from spanscore.config._yaml import read
 from spanscore.config.datasets.json_text import JsonError, JsonText, parse_json
 from spanscore.model import JSON
 
@@ -115,6 +114,8 @@ def _csv(text: str) -> Rows:
 
 
 def _yaml(text: str) -> Rows:
+    from spanscore.config._yaml import read  # noqa: PLC0415 - datasets in YAML are few
+
     node, problems = read(text, None)
     for problem in problems:
         where = f"{dotted(problem.path)}: " if problem.path else ""

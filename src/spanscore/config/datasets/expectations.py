@@ -6,10 +6,9 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from spanscore.config._nodes import Node, Problem, dotted, plain
-from spanscore.config._parameters import EvaluatorType
 from spanscore.config.datasets.case import Case, NoKeyError, case_of, no_key
 from spanscore.config.datasets.dataset import Fault, rows
 from spanscore.config.datasets.json_text import parse_json
@@ -17,6 +16,9 @@ from spanscore.contracts import Evaluator
 from spanscore.errors import ConfigError
 from spanscore.messages.nearest import ManyNames
 from spanscore.model import Failed, Skipped, Trajectory
+
+if TYPE_CHECKING:
+    from spanscore.config._parameters import EvaluatorType
 
 Resolve: TypeAlias = Callable[[Trajectory], Evaluator | Skipped | Failed]
 """Returns the evaluator with the expectation of a trajectory; a `ByCase` for a dataset."""

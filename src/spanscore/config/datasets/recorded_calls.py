@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from spanscore.config._parameters import EvaluatorType
 from spanscore.messages.nearest import suggestion
 from spanscore.model import JSON
 from spanscore.reports.serialization import CALL_KEYS
 from spanscore.trajectories.masked import as_expected, has_mark
+
+if TYPE_CHECKING:
+    from spanscore.config._parameters import EvaluatorType
 
 COLUMN: Final = "tool_calls"
 """The place of the calls in a printed report."""
