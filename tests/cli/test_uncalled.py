@@ -26,6 +26,12 @@ from spanscore.messages.nearest import mistyped
         ),
         ("type: tool_policy, forbidden_calls: [{call: lookup_order, args: {a: {$from: issue_refnd}}}]", "issue_refnd"),
         ("type: tool_call_args, threshold: 0, tool_calls: [{name: a, args: {$from: isue_refund}}]", "isue_refund"),
+        ("type: tool_call_args, threshold: 0, tool_calls: [{name: isue_refund, args: {}}]", "isue_refund"),
+        ("type: tool_call_order, threshold: 0, tool_calls_order: [lookup_order, isue_refund]", "isue_refund"),
+        ("type: tool_correctness, threshold: 0, expected_tools: [isue_refund]", "isue_refund"),
+        ("type: trajectory_match, threshold: 0, reference: [{name: isue_refund}]", "isue_refund"),
+        ("type: argument_provenance, informational: true, tools: ['isue_*']", "isue_*"),
+        ("type: tool_call_order, threshold: 0, tool_calls_order: [lookup_order, delete_order]", None),
         ("type: tool_policy, forbidden: [delete_order, lookup_invoice]", None),
         ("type: tool_policy, forbidden: ['delete_*', 'issue_refund_*']", None),
         ("type: tool_policy, max_calls_per_tool: {issue_refund: 1}", None),
@@ -44,7 +50,11 @@ def test_a_mistyped_tool_is_remarked(
     assert 0 == main(["score", recording, "--config", str(config), "--format", form])
     out, errors = capsys.readouterr()
     remarks = [line for line in (errors if form == "json" else out).splitlines() if "no run called" in line]
-    assert ([f"refunds: no run called {told!r}; nearest: 'issue_refund'"] if told else []) == remarks
+    expected = [f"refunds: no run called {told!r}; nearest: 'issue_refund'"] if told else []
+    assert expected == remarks
+
+    assert 0 == main(["explain", recording, "--config", str(config)])
+    assert expected == [line for line in capsys.readouterr().out.splitlines() if "no run called" in line]
 
 
 def test_rows_of_a_dataset_are_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

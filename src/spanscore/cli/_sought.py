@@ -7,7 +7,7 @@ from typing import Final, Protocol, runtime_checkable
 
 from spanscore.compare.differences import json_text
 from spanscore.compare.globs import glob_matcher, is_glob, value_matches
-from spanscore.compare.names import listed, normaliser
+from spanscore.compare.names import listed, normaliser, short
 from spanscore.config import ByCase
 from spanscore.contracts import Parameters
 from spanscore.contracts.plugins import is_built_in
@@ -77,8 +77,8 @@ class Sought:
         meant = suggestion(glob, seen) if len(seen) > 1 else ""
         return f"matched no run: match {key}: {glob}; seen: {listed(seen, _SHOWN)}{meant}"
 
-    def mistyped(self) -> Iterator[tuple[str, str]]:
-        """Yield each tool that is named and was never called, and the one that was probably meant."""
+    def mistyped(self) -> Iterator[str]:
+        """Yield a line for each tool that is named and was never called, with the one that was probably meant."""
         told = set()
         for evaluator in self._evaluators():
             if not (isinstance(evaluator, _NamesTools) and isinstance(evaluator, Parameters)):
@@ -91,7 +91,7 @@ class Sought:
                     continue
                 told.add(tool)
                 if (near := mistyped(wanted, list(called)[:_CALLED_COMPARED])) is not None:
-                    yield tool, called[near]
+                    yield f"{self._entry.name}: no run called {short(tool)!r}; nearest: {short(called[near])!r}"
 
     def _evaluators(self) -> Iterable[object]:
         if not is_built_in("evaluators", self._entry.type):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Final, Literal, NamedTuple
 
 from spanscore.cli._reason_texts import counted
@@ -235,11 +236,7 @@ class Summary:
             what = "no span of an agent was found" if not self._recognised else "no tool call was found"
             return [f"{what}: if agents called tools, no dialect knows how their spans or logs tell it; {_DIALECTS}"]
         lines = [*self.notes, *self._told_of_unnamed(), *self._told_of_unmatched()]
-        lines += [
-            f"{name}: no run called {short(tool)!r}; nearest: {short(near)!r}"
-            for name, sought in self._sought.items()
-            for tool, near in sought.mistyped()
-        ]
+        lines += chain.from_iterable(sought.mistyped() for sought in self._sought.values())
         more = [f"... and {len(lines) - _TOOLS_TOLD} more tools that no run called"] if len(lines) > _TOOLS_TOLD else []
         return [printable(line, _LINE_WIDTH) for line in (*lines[:_TOOLS_TOLD], *more)]
 

@@ -12,6 +12,7 @@ from spanscore.cli import FAILED, OK
 from spanscore.cli._lacked import Lacked
 from spanscore.cli._recordings import passed_over, problems_of, reading, tell, tell_of_unmatched
 from spanscore.cli._selection import Selection, add_filters, add_scored_runs, configured
+from spanscore.cli._sought import Sought
 from spanscore.compare.differences import json_text
 from spanscore.config import parts as wiring
 from spanscore.contracts.plugins import find, names
@@ -76,6 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     keeping = _Keeping(pipeline)
     keys = config.conversations.key if config.conversations else ()
     lacked = Lacked(pipeline.entries, pipeline.over_conversations, keys, _dialect_names())
+    sought = {entry.name: Sought(entry) for entry in pipeline.entries}
     shown, written_by = 0, Instrumentations((), (), ())
     with reading(arguments.files, wiring.wanted(config).log_names) as recording:
         for report in offline.score(recording, config, keeping, selection.wanted):
@@ -84,6 +86,8 @@ def run(arguments: argparse.Namespace) -> int:
             if trace is not None:  # further reports are of the same trace
                 written_by = instrumentations(trace, pipeline.reader)
             lacked.add(report, written_by)
+            for evaluation in report.evaluations:
+                sought[evaluation.name].add_evaluated(report.trajectory)
             if shown <= _TRACES_SHOWN and not arguments.summary:
                 if trace is not None:
                     print("\n" * (shown > 1) + "\n".join(_spans(trace, report, pipeline.reader)))
@@ -91,7 +95,8 @@ def run(arguments: argparse.Namespace) -> int:
     if shown > _TRACES_SHOWN and not arguments.summary:
         print(f"\n... and {plural(shown - _TRACES_SHOWN, 'more trace')}; --trace, --agent and --case pick some")
     if shown:
-        print("\n" * (not arguments.summary) + "\n".join(lacked.lines()))
+        mistyped = (printable(line, _LINE_WIDTH) for each in sought.values() for line in each.mistyped())
+        print("\n" * (not arguments.summary) + "\n".join([*lacked.lines(), *mistyped]))
     problems = [*problems_of(recording), *selection.problems()]
     problems += [f"{file}: holds no span" for file in recording.empty_files()]
     told = problems or ([] if shown else ["nothing to explain: no trace was found"])

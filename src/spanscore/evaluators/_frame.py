@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import ClassVar, Final
 
 from spanscore.compare.accounts import Account, scored
 from spanscore.compare.by_matchers import look_at_results, need_sources, run_of
@@ -22,6 +22,8 @@ from spanscore.model import Outcome, Score, Skipped, Trajectory
 @dataclass(frozen=True, kw_only=True)  # without slots: cached properties need a __dict__
 class CallEvaluator(Parameters, ABC):
     """An evaluator that compares the names of calls, and skips a trajectory that cannot be scored."""
+
+    expectation: ClassVar[str | None]
 
     def __post_init__(self) -> None:
         _ = self._compiled
@@ -48,6 +50,11 @@ class CallEvaluator(Parameters, ABC):
             return Skipped(str(error), error.lacks)
         except TooMuchWorkError as error:
             return Skipped(str(error))
+
+    def named_tools(self) -> Iterable[str]:
+        """Yield the tools of the expected calls, or whose calls are looked at: of a mistyped one there are none."""
+        named = getattr(self, "tools" if self.expectation is None else self.expectation, None) or ()
+        yield from (each if isinstance(each, str) else each.name for each in named)
 
     @abstractmethod
     def _score(self, trajectory: Trajectory) -> Outcome:
@@ -87,8 +94,9 @@ class MatchingEvaluator(CallEvaluator):
         return look_at_results(self._compiled.matchers)
 
     def named_tools(self) -> Iterator[str]:
-        """Yield the tools that `$from` names."""
-        return source_names(self._compiled.matchers)
+        """Yield the tools of the expected calls, and those that `$from` names."""
+        yield from super().named_tools()
+        yield from source_names(self._compiled.matchers)
 
     def _score(self, trajectory: Trajectory) -> Outcome:
         compiled, normalise = self._compiled, self._normalise
