@@ -32,6 +32,10 @@ class TestGlobMatcher:
             ("delete_?", "delete_", False),
             ("[ab]", "a", False),
             ("[ab]", "[ab]", True),
+            ("lookup[0]", "lookup[0]", True),
+            ("lookup[0]*", "lookup[0]_all", True),
+            ("a[*]b", "a*b", False),
+            ("a?b", "a*b", True),
             ("a*a", "a", False),
         ],
     )

@@ -66,7 +66,8 @@ class EvaluatorKeys(Section):
     """The unit that is evaluated: each run, or all turns of a conversation together, which takes the section
     `conversations`."""
     ignore_tools: tuple[Text, ...] = Field(default=(), examples=[["final_answer"]])
-    """Globs: leave calls of these tools out before evaluating."""
+    """Globs: leave calls of these tools out before evaluating. `*` matches any characters, `?` one, and nothing else is
+    special: `lookup[0]` is itself, and `a?b` matches `a*b`."""
 
 
 class Document(Section):

@@ -48,7 +48,7 @@ class ArgumentProvenance(CallEvaluator):
     needs_model_calls: ClassVar[bool] = True
 
     tools: tuple[str, ...] = ("*",)
-    """The tools whose calls are checked, globs too."""
+    """The tools whose calls are checked, globs too; only `*` and `?` are special: `lookup[0]` is itself."""
     arguments: tuple[str, ...] = ("*",)
     """The arguments that are checked, as globs of paths: `[order_id, "items.*.sku"]`."""
     ignore: tuple[str, ...] = ()

@@ -57,7 +57,8 @@ class ToolLoops(CallEvaluator):
     results: Literal["equal", "any"] = "equal"
     """Calls with different recorded results are no loop; with `any`, they are."""
     tools: tuple[str, ...] = ("*",)
-    """The tools whose calls are looked at, globs too. The calls of others are left out, as if they were not made."""
+    """The tools whose calls are looked at, globs too; only `*` and `?` are special: `lookup[0]` is itself. The
+    calls of others are left out, as if they were not made."""
     ignore: tuple[str, ...] = ()
     """Dotted paths of arguments that are not compared, such as `trace.id`."""
 
