@@ -97,10 +97,15 @@ def days_of_traces() -> pa.Table:
     return pa.table({"Timestamp": pa.array(times, pa.timestamp("ns")), "TraceId": traces, "SpanId": traces})
 
 
-def test_windows_have_each_trace_once_and_whole() -> None:
-    """The statement of the page, for three days that follow one another."""
+@pytest.mark.parametrize("is_integer", [False, True])
+def test_windows_have_each_trace_once_and_whole(*, is_integer: bool) -> None:
+    """The statement of the page, for three days that follow one another; over integers with its change."""
     otel_traces = days_of_traces()
     statement = block(SQL, "HAVING min(Timestamp)")
+    if is_integer:
+        otel_traces = otel_traces.set_column(0, "Timestamp", otel_traces["Timestamp"].cast(pa.int64()))
+        (converted,) = re.findall(r"DuckDB needs `(.*?)` in place of", PAGE)
+        statement = re.sub(r"Timestamp(?=\)? [<>])", converted, statement)
     found: Counter[str] = Counter()
     for day in (-1, 0, 1, 2):
         moved = re.sub(r"'(\d{4}-[^']+)'", rf"(TIMESTAMP '\1' + INTERVAL ({day}) DAY)", statement)
