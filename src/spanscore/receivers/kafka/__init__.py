@@ -86,7 +86,7 @@ class KafkaCounts:
 
 
 class Kafka:
-    """A Kafka topic; needs the extra `kafka`: pip install confluent-kafka.
+    """A Kafka topic; needs confluent-kafka, of the extra `kafka`: pip install confluent-kafka.
 
     Reads as a member of a consumer group, and commits finished records.
 
