@@ -35,14 +35,18 @@ KINDS: Final[Mapping[str, Kind]] = {"receivers": "receivers", "exporters": "emit
 """The kind of plug-in that the keys of a section name."""
 
 _SETTINGS: Final = {
-    "traces": checkable(TraceSettings),
-    "storage": checkable(StorageSettings),
-    "dialects": checkable(Dialects),
-    "metrics": checkable(Metrics),
-    "content": checkable(Content),
-    "page": checkable(Page),
-    "telemetry": checkable(Telemetry),
+    "traces": TraceSettings,
+    "storage": StorageSettings,
+    "conversations": ConversationSettings | None,
+    "monitors": Annotated[Mapping[Text, MonitorSettings], MaxLen(MOST_MONITORS)],
+    "keep": KeepSettings | None,
+    "dialects": Dialects,
+    "metrics": Metrics,
+    "content": Content,
+    "page": Page,
+    "telemetry": Telemetry,
 }
+"""The type of each section that is no plug-in's."""
 _ABOUT: Final = {
     "receivers": "Where spans come from; a receiver runs when it is listed.",
     "exporters": "Where scores go; an exporter runs when it is listed.",
@@ -50,7 +54,10 @@ _ABOUT: Final = {
 
 
 def document_for(root: Node) -> tuple[type[Document], list[Problem]]:
-    """Return the model of a configuration, and the problems of plug-ins in it. No other plug-ins are loaded."""
+    """Return the model of a configuration, and the problems of plug-ins in it. No other plug-ins are loaded.
+
+    Sections that the configuration does not have are not checked: their models take longer than most configurations.
+    """
     problems: list[Problem] = []
     usable: set[tuple[str, str]] = set()
     for section, kind in KINDS.items():
@@ -60,12 +67,14 @@ def document_for(root: Node) -> tuple[type[Document], list[Problem]]:
                 usable.add((section, name))
             except ConfigError as error:
                 problems.append(Problem(root.key_place((section, name)), (section, name), str(error)))
-    return _document(_plugins(usable)), problems
+    given = root.value if isinstance(root.value, dict) else {}
+    return _document(_plugins(usable), frozenset(_SETTINGS.keys() & given)), problems
 
 
 def whole_document() -> type[Document]:
     """Return the model of a configuration with all installed plug-ins that can be used."""
-    return _document(_plugins({(section, name) for section, kind in KINDS.items() for name in usable(kind)}))
+    plugins = {(section, name) for section, kind in KINDS.items() for name in usable(kind)}
+    return _document(_plugins(plugins), frozenset(_SETTINGS))
 
 
 def usable(kind: Kind) -> Iterator[str]:
@@ -121,12 +130,8 @@ def _plugins(usable: Collection[tuple[str, str]]) -> _Plugins:
 
 
 @lru_cache(maxsize=16)  # made in 15 ms
-def _document(plugins: _Plugins) -> type[Document]:
-    sections: dict[str, Any] = {key: (model, _like(key)) for key, model in _SETTINGS.items()}
-    sections["conversations"] = (checkable(ConversationSettings) | None, None)
-    monitor: Any = checkable(MonitorSettings)
-    sections["monitors"] = (Annotated[Mapping[Text, monitor], MaxLen(MOST_MONITORS)], _like("monitors"))
-    sections["keep"] = (checkable(KeepSettings) | None, None)
+def _document(plugins: _Plugins, given: frozenset[str]) -> type[Document]:
+    sections: dict[str, Any] = {key: (checkable(_SETTINGS[key]), _like(key)) for key in sorted(given)}
     for key, named in plugins:
         keys: dict[str, Any] = {name: _key(key, name) if plugin else (Any, None) for name, plugin in named}
         section = create_model(key.capitalize(), __base__=Section, __doc__=_ABOUT[key], **keys)
@@ -136,8 +141,8 @@ def _document(plugins: _Plugins) -> type[Document]:
 
 def _like(key: str) -> Any:
     """Return a key as the document has it; anew, as pydantic 2.10 changes the fields it is given."""
-    field = Document.model_fields[key]
-    return Field(default_factory=field.default_factory or dict, validate_default=False)
+    made = Document.model_fields[key].default_factory
+    return Field(default=None) if made is None else Field(default_factory=made, validate_default=False)
 
 
 def _key(section: str, name: str) -> Any:
