@@ -28,8 +28,8 @@ free a report costs less right after it was made."""
 MOST_PER_S: Final = 80
 """Runs that are shown in a second; further ones are only counted."""
 _AT_ONCE: Final = 8
-"""The most reports that are written in one go. One alone, with nothing of it in the processor's cache, takes 0.5 ms; one
-of several 0.15 ms: a hundredth of a core, however much is scored."""
+"""The most reports that are written in one go. One alone, with nothing of it in the processor's cache, takes 0.5 ms,
+one of several half of that: a few hundredths of a core, however much is scored."""
 _RUN_BYTES: Final = 64 * 1024
 _RUN: Final = PageBudget(failed=_RUN_BYTES, others=_RUN_BYTES, bare=_RUN_BYTES, told=_RUN_BYTES, reasons=_RUN_BYTES)
 _MOST_BYTES: Final = 16 * 2**20
@@ -105,7 +105,11 @@ class RecentRuns(Immediate):
     """Results of calls are shown only with `tool_content: true`."""
 
     def __init__(
-        self, most: int, pace_s: float = _AT_ONCE / MOST_PER_S, most_bytes: int = _MOST_BYTES, clock: Callable[[], float] = time.time
+        self,
+        most: int,
+        pace_s: float = _AT_ONCE / MOST_PER_S,
+        most_bytes: int = _MOST_BYTES,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._most: Final = most
         self.skipped = 0

@@ -40,7 +40,7 @@ class Door:
             TryAgainError: it cannot be taken now.
         """
         try:
-            async with self.admission.request() as held:
+            with self.admission.request() as held:
                 await held.add(len(request))
                 await self.hand_in(None, request, Encoding.JSON if is_json else Encoding.PROTOBUF)
         except (MalformedRequest, TooLarge, Unavailable) as error:

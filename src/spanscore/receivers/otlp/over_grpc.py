@@ -230,7 +230,7 @@ class _Services(grpc.GenericRpcHandler):
             try:
                 if self.is_closed:
                     raise self._door.admission.refusal(Busy.SHUTTING_DOWN)
-                async with self._door.admission.request() as held:
+                with self._door.admission.request() as held:
                     # The body is in no variable: gRPC's library keeps those after `abort`, until garbage is collected.
                     answer = await self._door.hand_in(
                         signal, await self._read(context, held), Encoding.PROTOBUF, partial(_sender, context)
@@ -262,7 +262,7 @@ class _Services(grpc.GenericRpcHandler):
 
     async def _read(self, context: _Context, held: ArrivingBody) -> bytes:
         # As many messages of the largest size are read at once as fit into half of all memory.
-        async with self._door.admission.unsized.set_aside(self._max_size, self._limit):
+        with await self._door.admission.unsized.set_aside(self._max_size) as aside, aside.reading(self._limit):
             body = await context.read()
         if not isinstance(body, bytes):
             # Or gRPC refused the message, too large or damaged, and has answered already.

@@ -130,7 +130,7 @@ class OtlpHttp(BaseHttpServer):
         if encoding is None:
             raise _HttpRefusal(Wrong.UNSUPPORTED, f"the Content-Type must be {' or '.join(_ENCODINGS)}")
         try:
-            async with self._door.admission.request() as held:
+            with self._door.admission.request() as held:
                 with held.reading():  # the connection limits the time
                     body = await self._body(request, held)
                 answer = await self._door.hand_in(
