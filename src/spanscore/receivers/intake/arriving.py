@@ -7,11 +7,11 @@ import math
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Self
 
 from spanscore.errors import TryAgainError
-from spanscore.receivers.intake.limited_work import NO_LIMIT, LimitedWork, SharedTimeLimit
+from spanscore.receivers.intake.limited_work import LimitedWork
 
 _PATIENCE_S: Final = 1.0
 """Each body counts as if it had been arriving for so long at least: among new ones the largest is the heaviest."""
@@ -111,7 +111,8 @@ class ArrivingBody:
     since: float = math.inf
     """The start of its arrival, by the clock of the event loop."""
     is_cancelled: bool = False
-    _work: LimitedWork | None = None
+    work: Reading | None = None
+    """The context in which it arrives."""
 
     def __enter__(self) -> Self:
         return self
@@ -120,16 +121,6 @@ class ArrivingBody:
         self.memory.free_bytes += self.size
         if isinstance(error, MemoryError):
             raise self.memory.refusal() from error
-
-    def reading(self, limit: SharedTimeLimit = NO_LIMIT) -> _Reading:
-        """Read the body in this context: meanwhile it may be cancelled for another one.
-
-        The context raises TryAgainError if it was cancelled, and TimeoutError if it took longer than the limit to
-        arrive; by default the server enforces one.
-        """
-        self.since = asyncio.get_running_loop().time()
-        self._work = limit.work()
-        return _Reading(self, self._work)
 
     async def add(self, size: int) -> None:
         """Reserve more memory, if need be that of others when they have given it back.
@@ -152,28 +143,32 @@ class ArrivingBody:
 
     def cancel(self) -> None:
         """End the reading of it."""
-        if self._work is not None and not self._work.is_cut_off:
+        if self.work is not None and not self.work.is_cut_off:
             self.is_cancelled = True
-            self._work.cut_off()
+            self.work.cut_off()
 
 
 @dataclass(slots=True, eq=False)
-class _Reading:
-    """The context in which a body arrives."""
+class Reading(LimitedWork):
+    """The context in which a body arrives: meanwhile it may be cancelled for another one.
 
-    body: ArrivingBody
-    work: LimitedWork
+    Raises TryAgainError if it was cancelled, and TimeoutError if it took longer than the limit to arrive.
+    """
 
-    def __enter__(self) -> None:
-        self.work.__enter__()
-        self.body.memory.arriving.append(self.body)
+    body: ArrivingBody = field(kw_only=True)
+
+    def __enter__(self) -> Self:
+        body = self.body
+        body.since, body.work = asyncio.get_running_loop().time(), self
+        body.memory.arriving.append(body)
+        return LimitedWork.__enter__(self)
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        memory = self.body.memory
+        memory, self.body.work = self.body.memory, None
         memory.arriving.remove(self.body)
         memory.left.set()
         try:
-            self.work.__exit__(kind, error, trace)
+            LimitedWork.__exit__(self, kind, error, trace)
         except TimeoutError:
             if self.body.is_cancelled:
                 raise memory.refusal(has_begun=True) from None

@@ -12,7 +12,7 @@ from spanscore.receivers.intake.admission import Admission, Unavailable
 from spanscore.receivers.intake.consumers import OtherSignal
 from spanscore.receivers.intake.inflate import TooLarge
 from spanscore.receivers.intake.intake import ExportResponse, Intake, NoRoom, NoValidSpan
-from spanscore.receivers.intake.limited_work import SharedTimeLimit
+from spanscore.receivers.intake.limited_work import LimitedWork, SharedTimeLimit
 from spanscore.receivers.intake.requests import Busy, Sender, Wrong
 
 _UNKNOWN: Final = Sender()
@@ -61,7 +61,7 @@ class Door:
         try:
             await admission.turns.take(wait_s=admission.wait_s)
             try:
-                with self._limit.work():
+                with LimitedWork(self._limit):
                     request = await intake.decode(body, encoding, signal)
                     answer = intake.accept(request, sender)
                 if intake.store is not None:
