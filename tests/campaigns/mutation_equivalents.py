@@ -9,6 +9,7 @@ _TUNED: Final = "how many outdated entries there are before they are removed is 
 _REMEMBERED: Final = "how much is remembered is a matter of memory"
 _FOUND_AGAIN: Final = "what is not remembered is found again"
 _LOOKED_AT: Final = "how many are looked at is a matter of speed"
+_SPENT: Final = "how much work a step stands for only shifts where too much begins"
 _SHAPES: Final = "len(self._by_shape) >= _MOST_SHAPES"
 _OFFERS: Final = "len(self._offers) >= _MOST_OFFERS"
 _SHORT: Final = "sum(map(len, shape)) <= _LONGEST_SHAPE"
@@ -33,6 +34,12 @@ EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
             "closed_at: float = -math.inf",
             "-math.inf -> math.inf",
         ): "it is read of closed traces only, which have another",
+    },
+    "compare/alignment": {
+        (
+            "runs = list(islice(_runs([pair.status not in AS_EXPECTED for pair in aligned]), LIMIT + 1))",
+            "1 -> 2",
+        ): "one more than the limit shows that there are more",
     },
     "compare/bipartite": {
         ("return []", "return [] -> return None"): "no path is as false as an empty one",
@@ -59,12 +66,22 @@ EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
     },
     "compare/provenance": {
         ("_NEVER: Final = 1 << 62", "1 -> 2"): "any number behind all texts does",
+        ("_WORK: Final = 1_000_000_000", "1000000000 -> 1000000001"): _LOOKED_AT,
     },
     "compare/rules/tool_rules": {
         (
             "rarest = counts.index(min(counts))",
             "min(counts) -> max(counts)",
         ): "where in a sequence the search begins is a matter of speed",
+    },
+    "compare/steps/_concurrency": {
+        ("is_larger = False", "False -> True"): "before the first call no set is noted",
+    },
+    "compare/steps/_least_deviations": {
+        ("self._work.spend(len(edges) + 1)", "1 -> 2"): _SPENT,
+    },
+    "compare/steps/graph": {
+        ("pushed += 1", "pushed += 1 -> pushed -= 1"): "any order of equal costs does",
     },
     "evaluators/tool_call_accuracy": {
         ("too_many=0,", "0 -> 1"): "in mode flexible nothing is said of calls too many",

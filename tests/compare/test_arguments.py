@@ -115,3 +115,12 @@ def test_a_difference_has_its_path_in_the_arguments() -> None:
     assert {"a.b": VALUE["a"]["b"], "e": 4} == compared
     assert ("a", "b", 1, "c") == comparison.at_its_path(Difference(("a.b", 1, "c"), 3, 2)).path
     assert ("e",) == comparison.at_its_path(Difference(("e",), 3, 4)).path
+
+
+def test_one_matcher_for_all_arguments_has_no_place_at_some_paths() -> None:
+    """With `only`, a value of matchers by key is compared, and a matcher of the whole is refused."""
+    comparison = ArgumentComparison(only=(("a",),))
+    with pytest.raises(ValueError, match="args: one matcher for all arguments cannot be compared at some paths only"):
+        comparison.matcher({"$type": "object"}, "args", str)
+
+    assert comparison.matcher({"a": {"$type": "number"}}, "args", str)[1] is not None

@@ -1,1 +1,1 @@
-"""A closed trace into a report that is handed to the emitters."""
+"""The engine: it has a closed trace read and evaluated, and hands the report to the emitters."""

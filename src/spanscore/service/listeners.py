@@ -116,9 +116,9 @@ class Listeners:
 
     async def troubles(self) -> dict[str, str]:
         """Return why servers accept no connections, by configuration key; empty if all accept them."""
-        asked = {each.key: each.trouble() for each in (*self._receivers, *self._pages) if each.trouble is not None}
-        found = await asyncio.gather(*asked.values())
-        return {key: why for key, why in zip(asked, found, strict=True) if why is not None}
+        servers = (*self._receivers, *self._pages)
+        found = {each.key: await each.trouble() for each in servers if each.trouble is not None}
+        return {key: why for key, why in found.items() if why is not None}
 
     async def tell_health(self, *, is_ready: bool) -> None:
         """Notify watching clients whether requests are taken."""

@@ -1,4 +1,4 @@
-"""Spans that a store has, as Arrow batches, into rows of results.
+"""Spans from ClickHouse or a lakehouse, as Arrow batches, into rows of results.
 
 for results in spanscore.tables.score(batches, "spanscore.yaml"):
     ...

@@ -19,10 +19,13 @@ def tools(steps: list[Step]) -> list[str]:
 
 
 def test_equal_calls_are_chained() -> None:
-    """Of calls that are alike it is no difference which is made first; those with other arguments are not alike."""
+    """Of calls that are alike it is no difference which is made first; those with other arguments are not alike.
+
+    A row of one call is that call.
+    """
     x = {"call": "a", "args": {"x": 1}}
 
-    assert tools(chained(members("a", "b", "a", ["c", "d"], x, x))) == ["aa", "b", "aa", "cd"]
+    assert tools(chained(members("a", "b", [["a"]], ["c", "d"], x, x))) == ["aa", "b", "aa", "cd"]
 
 
 def test_competing() -> None:

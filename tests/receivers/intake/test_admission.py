@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from receivers.intake.fast_loop import FastLoop
 from receivers.receiving import having_turn
 from spanscore.receivers.intake.admission import Admission, RetryDelay, Unavailable
-from spanscore.receivers.intake.arriving import ArrivingBody
-from spanscore.receivers.intake.limited_work import SharedTimeLimit
+from spanscore.receivers.intake.arriving import ArrivingBody, Reading
+from spanscore.receivers.intake.limited_work import NO_LIMIT, SharedTimeLimit
 from spanscore.receivers.intake.requests import Busy
 
 
@@ -69,11 +69,11 @@ def test_memory_is_given_back() -> None:
     async def scenario() -> None:
         admission = Admission(max_bytes=10)
         for _ in range(3):
-            async with admission.request() as held:
+            with admission.request() as held:
                 await held.add(6)
                 with pytest.raises(Unavailable, match="too many requests at once"):
                     await held.add(5)
-        async with admission.request() as first, admission.request() as second:
+        with admission.request() as first, admission.request() as second:
             await first.add(6)
             await second.add(4)
 
@@ -106,12 +106,11 @@ def test_a_closed_door_stays_open_for_those_inside() -> None:
 
     async def scenario() -> None:
         admission = Admission()
-        async with admission.request() as held:
+        with admission.request() as held:
             admission.close()
             await held.add(1)
-            with pytest.raises(Unavailable, match="shutting down"):
-                async with admission.request():
-                    pass
+            with pytest.raises(Unavailable, match="shutting down"), admission.request():
+                pass
 
     asyncio.run(scenario())
 
@@ -125,7 +124,7 @@ def test_those_who_wait_for_memory_have_their_turn() -> None:
         ends = [asyncio.Event() for _ in range(4)]
 
         async def read(number: int) -> None:
-            async with admission.request(), admission.unsized.set_aside(10, SharedTimeLimit(60)):
+            async with reading_unsized(admission, 10):
                 told.append(number)
                 await ends[number].wait()
 
@@ -177,7 +176,7 @@ def test_reading_needs_no_turn() -> None:
 
         reading = [asyncio.create_task(read()) for _ in range(200)]
         await asyncio.sleep(0)
-        async with admission.request(), having_turn(admission.turns, wait_s=0.01):
+        async with having_turn(admission.turns, wait_s=0.01):
             end.set()
         await asyncio.gather(*reading)
 
@@ -187,9 +186,15 @@ def test_reading_needs_no_turn() -> None:
 @asynccontextmanager
 async def reading_in(admission: Admission) -> AsyncIterator[ArrivingBody]:
     """Let a body in that arrives meanwhile."""
-    async with admission.request() as held:
-        with held.reading():
-            yield held
+    with admission.request() as held, Reading(NO_LIMIT, body=held):
+        yield held
+
+
+@asynccontextmanager
+async def reading_unsized(admission: Admission, size: int) -> AsyncIterator[None]:
+    """Let a body in that arrives meanwhile, of unknown size."""
+    with admission.request(), await admission.unsized.set_aside(size) as body, Reading(SharedTimeLimit(60), body=body):
+        yield
 
 
 async def arriving(admission: Admission, sizes: dict[str, int], told: list[str]) -> list[asyncio.Task[None]]:
@@ -224,7 +229,7 @@ def test_who_has_held_the_most_for_the_longest_gives_way() -> None:
         reading = await arriving(admission, {"old": 10, "heaviest": 40}, told)
         await asyncio.sleep(10)
         reading += await arriving(admission, {"large": 45}, told)
-        async with admission.request() as held:
+        with admission.request() as held:
             await held.add(10)
             told.append("10 are there")
             await held.add(30)
@@ -296,13 +301,13 @@ def test_the_more_wait_the_sooner_a_slow_one_goes() -> None:
 
         async def read() -> None:
             with suppress(Unavailable):
-                async with admission.request(), admission.unsized.set_aside(10, SharedTimeLimit(60)):
+                async with reading_unsized(admission, 10):
                     await asyncio.Event().wait()
 
         reading = [asyncio.create_task(read()) for _ in range(200)]
         await asyncio.sleep(0)
         began = loop.time()
-        async with admission.request(), admission.unsized.set_aside(10, SharedTimeLimit(60)):
+        async with reading_unsized(admission, 10):
             waited_s = loop.time() - began
         for task in reading:
             task.cancel()
@@ -318,13 +323,12 @@ def test_one_is_always_read() -> None:
 
     async def scenario() -> None:
         admission = Admission(max_bytes=10, wait_s=0.01)
-        async with admission.request() as held:
-            async with admission.unsized.set_aside(100, SharedTimeLimit(60)):
+        with admission.request() as held:
+            async with reading_unsized(admission, 100):
                 assert 1 == len(admission.unsized.arriving)
-                async with admission.request():
-                    with pytest.raises(Unavailable, match="too many requests at once"):
-                        async with admission.unsized.set_aside(200, SharedTimeLimit(60)):
-                            pass
+                with admission.request(), pytest.raises(Unavailable, match="too many requests at once"):
+                    async with reading_unsized(admission, 200):
+                        pass
             await held.add(10)
         assert {"no_memory": 1} == admission.requests.refused
 
@@ -337,10 +341,9 @@ def test_trouble_sends_everybody_away() -> None:
     async def scenario() -> None:
         troubles = [Busy.DOWNSTREAM, None]
         admission = Admission(trouble=lambda: troubles.pop(0))
-        with pytest.raises(Unavailable, match="the next receiver does not keep up"):
-            async with admission.request():
-                pass
-        async with admission.request():
+        with pytest.raises(Unavailable, match="the next receiver does not keep up"), admission.request():
+            pass
+        with admission.request():
             pass
         assert {"downstream": 1} == admission.requests.refused
 

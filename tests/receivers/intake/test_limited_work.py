@@ -21,7 +21,7 @@ def test_each_piece_of_work_has_the_whole_time(works: list[tuple[int, int]]) -> 
         loop = asyncio.get_running_loop()
         await asyncio.sleep(begins)
         began = loop.time()
-        with suppress(TimeoutError), limit.work():
+        with suppress(TimeoutError), LimitedWork(limit):
             await asyncio.sleep(takes)
         return loop.time() - began
 
@@ -38,14 +38,14 @@ def test_cancelled_work_is_cancelled() -> None:
     """A task that others cancel, before its time is over or in the same moment, does not report a time-out."""
 
     async def work(limit: SharedTimeLimit) -> None:
-        with limit.work():
+        with LimitedWork(limit):
             await asyncio.Event().wait()
 
     async def scenario() -> list[bool]:
         limited: list[LimitedWork] = []
 
         async def cut_off() -> None:
-            with SharedTimeLimit(None).work() as work:
+            with LimitedWork(SharedTimeLimit(None)) as work:
                 limited.append(work)
                 await asyncio.Event().wait()
 

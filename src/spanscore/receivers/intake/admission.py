@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
@@ -152,9 +151,8 @@ class Admission:
         """Refuse all requests from now on, except those that were let in before."""
         self.closed = True
 
-    @asynccontextmanager
-    async def request(self) -> AsyncIterator[ArrivingBody]:
-        """Let a request in, for as long as it is the context; its body has memory until then.
+    def request(self) -> ArrivingBody:
+        """Let a request in, and return its body, which has memory as long as it is the context.
 
         Raises:
             Unavailable: not now.
@@ -162,13 +160,7 @@ class Admission:
         trouble = Busy.SHUTTING_DOWN if self.closed else self._trouble and self._trouble()
         if trouble is not None:
             raise self.refusal(trouble)
-        body = ArrivingBody(self.memory)
-        try:
-            yield body
-        except MemoryError as error:
-            raise self.refusal(Busy.MEMORY) from error
-        finally:
-            self.memory.free_bytes += body.size
+        return ArrivingBody(self.memory)
 
     def refusal(self, why: Busy, told: str | None = None, *, has_begun: bool = False) -> Unavailable:
         """Count a refused request, and return the error for its sender.

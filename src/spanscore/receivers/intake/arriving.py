@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final, Self
 
 from spanscore.errors import TryAgainError
-from spanscore.receivers.intake.limited_work import NO_LIMIT, LimitedWork, SharedTimeLimit
+from spanscore.receivers.intake.limited_work import LimitedWork
 
 _PATIENCE_S: Final = 1.0
 """Each body counts as if it had been arriving for so long at least: among new ones the largest is the heaviest."""
@@ -43,26 +43,20 @@ class BodyMemory:
         self._patiences_s: Final[deque[float]] = deque()
         """For each waiting body: the seconds that the bodies before it may take, so that it has its turn in time."""
 
-    @asynccontextmanager
-    async def set_aside(self, size: int, limit: SharedTimeLimit) -> AsyncIterator[None]:
-        """Read a body of unknown size in this context: it has that much memory.
+    async def set_aside(self, size: int) -> ArrivingBody:
+        """Return a body of unknown size that has so much memory as long as it is the context.
 
         It waits until there is some, or nothing else arrives: one may be of any size.
 
         Raises:
-            TryAgainError: it waited too long, too many wait, or it was cancelled.
-            TimeoutError: it took longer than the limit to arrive.
+            TryAgainError: it waited too long, or too many wait.
         """
         body = ArrivingBody(self)
         if self._patiences_s or (size > self.free_bytes and self.arriving):
             await self._wait_in_line(body, size)
         self.free_bytes -= size
         body.size = size
-        try:
-            with body.reading(limit):
-                yield
-        finally:
-            self.free_bytes += size
+        return body
 
     def cancel_heavier(self, asker: ArrivingBody, size: int, patience_s: float = _PATIENCE_S) -> bool:
         """Cancel enough bodies to free the memory that another one needs. If they have less, cancel none, return False.
@@ -109,7 +103,7 @@ class BodyMemory:
 
 @dataclass(slots=True, eq=False)
 class ArrivingBody:
-    """The body of a request, and its memory."""
+    """The body of a request, and its memory, which it has as long as it is the context."""
 
     memory: BodyMemory
     size: int = 0
@@ -117,28 +111,16 @@ class ArrivingBody:
     since: float = math.inf
     """The start of its arrival, by the clock of the event loop."""
     is_cancelled: bool = False
-    _work: LimitedWork | None = None
+    work: Reading | None = None
+    """The context in which it arrives."""
 
-    @contextmanager
-    def reading(self, limit: SharedTimeLimit = NO_LIMIT) -> Iterator[None]:
-        """Read the body in this context: meanwhile it may be cancelled for another one.
+    def __enter__(self) -> Self:
+        return self
 
-        Raises:
-            TryAgainError: it was cancelled.
-            TimeoutError: it took longer than the limit to arrive; by default the server enforces one.
-        """
-        self.since = asyncio.get_running_loop().time()
-        self.memory.arriving.append(self)
-        try:
-            with limit.work() as self._work:
-                yield
-        except TimeoutError:
-            if self.is_cancelled:
-                raise self.memory.refusal(has_begun=True) from None
-            raise
-        finally:
-            self.memory.arriving.remove(self)
-            self.memory.left.set()
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        self.memory.free_bytes += self.size
+        if isinstance(error, MemoryError):
+            raise self.memory.refusal() from error
 
     async def add(self, size: int) -> None:
         """Reserve more memory, if need be that of others when they have given it back.
@@ -161,6 +143,33 @@ class ArrivingBody:
 
     def cancel(self) -> None:
         """End the reading of it."""
-        if self._work is not None and not self._work.is_cut_off:
+        if self.work is not None and not self.work.is_cut_off:
             self.is_cancelled = True
-            self._work.cut_off()
+            self.work.cut_off()
+
+
+@dataclass(slots=True, eq=False)
+class Reading(LimitedWork):
+    """The context in which a body arrives: meanwhile it may be cancelled for another one.
+
+    Raises TryAgainError if it was cancelled, and TimeoutError if it took longer than the limit to arrive.
+    """
+
+    body: ArrivingBody = field(kw_only=True)
+
+    def __enter__(self) -> Self:
+        body = self.body
+        body.since, body.work = asyncio.get_running_loop().time(), self
+        body.memory.arriving.append(body)
+        return LimitedWork.__enter__(self)
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        memory, self.body.work = self.body.memory, None
+        memory.arriving.remove(self.body)
+        memory.left.set()
+        try:
+            LimitedWork.__exit__(self, kind, error, trace)
+        except TimeoutError:
+            if self.body.is_cancelled:
+                raise memory.refusal(has_begun=True) from None
+            raise

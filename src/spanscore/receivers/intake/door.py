@@ -12,7 +12,7 @@ from spanscore.receivers.intake.admission import Admission, Unavailable
 from spanscore.receivers.intake.consumers import OtherSignal
 from spanscore.receivers.intake.inflate import TooLarge
 from spanscore.receivers.intake.intake import ExportResponse, Intake, NoRoom, NoValidSpan
-from spanscore.receivers.intake.limited_work import SharedTimeLimit
+from spanscore.receivers.intake.limited_work import LimitedWork, SharedTimeLimit
 from spanscore.receivers.intake.requests import Busy, Sender, Wrong
 
 _UNKNOWN: Final = Sender()
@@ -40,7 +40,7 @@ class Door:
             TryAgainError: it cannot be taken now.
         """
         try:
-            async with self.admission.request() as held:
+            with self.admission.request() as held:
                 await held.add(len(request))
                 await self.hand_in(None, request, Encoding.JSON if is_json else Encoding.PROTOBUF)
         except (MalformedRequest, TooLarge, Unavailable) as error:
@@ -61,7 +61,7 @@ class Door:
         try:
             await admission.turns.take(wait_s=admission.wait_s)
             try:
-                with self._limit.work():
+                with LimitedWork(self._limit):
                     request = await intake.decode(body, encoding, signal)
                     answer = intake.accept(request, sender)
                 if intake.store is not None:

@@ -9,10 +9,9 @@ from typing import Any, Final, Self
 
 @dataclass(slots=True, eq=False)
 class LimitedWork:
-    """The context of work of the current task that can be cut off: it then raises TimeoutError."""
+    """The context of work of the current task that takes too long, or can be cut off: it then raises TimeoutError."""
 
-    running: dict[LimitedWork, float]
-    """The work with a limit that has not ended."""
+    limit: SharedTimeLimit
     task: asyncio.Task[Any] | None = None
     """None before the work begins, and after it has ended."""
     cancelling: int = 0
@@ -29,10 +28,12 @@ class LimitedWork:
         self.task = task = asyncio.current_task()
         assert task is not None  # noqa: S101 - there is nothing else to cancel
         self.cancelling = task.cancelling()
+        if self.limit.seconds is not None:
+            self.limit.begin(self, self.limit.seconds)
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        self.running.pop(self, None)
+        self.limit.running.pop(self, None)
         task, self.task = self.task, None
         # If others cancelled the task, too, it stays cancelled.
         is_ours = self.is_cut_off and task is not None and task.uncancel() <= self.cancelling
@@ -48,34 +49,29 @@ class SharedTimeLimit:
     """
 
     def __init__(self, seconds: float | None) -> None:
-        self._seconds: Final = seconds
-        self._running: Final[dict[LimitedWork, float]] = {}
+        self.seconds: Final = seconds
+        self.running: Final[dict[LimitedWork, float]] = {}
         """The end of each piece of work, by the clock of the event loop. All may take as long, so the first ends first.
         """
         self._timer: asyncio.TimerHandle | None = None
 
-    def work(self) -> LimitedWork:
-        """Limit the time of the current task in this context, from now on.
-
-        The context raises TimeoutError if the work took too long, or was cut off by others.
-        """
-        work = LimitedWork(self._running)
-        if self._seconds is not None:
-            loop = asyncio.get_running_loop()
-            self._running[work] = loop.time() + self._seconds
-            if self._timer is None:
-                self._timer = loop.call_later(self._seconds, self._expire)
-        return work
+    def begin(self, work: LimitedWork, seconds: float) -> None:
+        """Cut work off that takes longer from now on."""
+        loop = asyncio.get_running_loop()
+        self.running[work] = loop.time() + seconds
+        if self._timer is None:
+            self._timer = loop.call_later(seconds, self._expire)
 
     def _expire(self) -> None:
         self._timer = None
         loop = asyncio.get_running_loop()
-        for work, until in [*self._running.items()]:
+        for work, until in [*self.running.items()]:
             if until > loop.time():
                 self._timer = loop.call_at(until, self._expire)
                 break
-            del self._running[work]
+            del self.running[work]
             work.cut_off()
 
 
 NO_LIMIT: Final = SharedTimeLimit(None)
+"""For work whose time others limit."""

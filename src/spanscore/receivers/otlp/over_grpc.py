@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from grpc_health.v1 import health, health_pb2
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.receivers.intake.admission import Admission, Unavailable
-from spanscore.receivers.intake.arriving import ArrivingBody
+from spanscore.receivers.intake.arriving import ArrivingBody, Reading
 from spanscore.receivers.intake.consumers import OtherSignal
 from spanscore.receivers.intake.door import Door, what_is_wrong
 from spanscore.receivers.intake.inflate import TooLarge
@@ -41,6 +42,8 @@ _DETAILS: Final = "grpc-status-details-bin"
 _RETRY_INFO: Final = "google.rpc.retryinfo-bin"
 _FAREWELL_S: Final = 0.05
 _NEVER_S: Final = 86_400.0
+_LOOK_S: Final = 2.0
+"""Between two connections to ourselves: each takes gRPC's library 2 ms of the CPU."""
 _OPTIONS: Final = (
     ("grpc.so_reuseport", 0),  # else a second process on the port would silently take half of the requests
     ("grpc.max_concurrent_streams", 100),
@@ -102,6 +105,8 @@ class OtlpGrpc:
         self._server = grpc.aio.server(options=[*_OPTIONS, *options])
         self._server.add_generic_rpc_handlers((self._services, _health_checks(self._health)))
         self._listening: list[Address] = []
+        self._trouble: str | None = None
+        self._looks_at = -math.inf
         self._is_ready = True
         self._is_started = False
         self._is_stopped = False
@@ -135,11 +140,13 @@ class OtlpGrpc:
         await self._server.start()
 
     async def trouble(self) -> str | None:
-        """Return the reason if an address accepts no connections; None if all do. It connects to find out."""
-        for address in self._listening:
-            if (why := await why_no_connection(address)) is not None:
-                return why
-        return None
+        """Return the reason if an address accepts no connections; None if all do. It connects now and then to see."""
+        now = asyncio.get_running_loop().time()
+        if self._trouble is not None or now >= self._looks_at:
+            self._looks_at = now + _LOOK_S
+            found = [await why_no_connection(address) for address in self._listening]
+            self._trouble = next(filter(None, found), None)
+        return self._trouble
 
     async def tell_health(self, *, is_ready: bool) -> None:
         """Answer health checks from now on, or from the start on, like this."""
@@ -223,12 +230,12 @@ class _Services(grpc.GenericRpcHandler):
             try:
                 if self.is_closed:
                     raise self._door.admission.refusal(Busy.SHUTTING_DOWN)
-                async with self._door.admission.request() as held:
+                with self._door.admission.request() as held:
                     # The body is in no variable: gRPC's library keeps those after `abort`, until garbage is collected.
                     answer = await self._door.hand_in(
                         signal, await self._read(context, held), Encoding.PROTOBUF, partial(_sender, context)
                     )
-                return responses.success(answer, Encoding.PROTOBUF)
+                return responses.success(answer, Encoding.PROTOBUF) if answer.message else b""
             except MalformedRequest as error:
                 self._door.refused(what_is_wrong(error), _sender(context))
                 status = (grpc.StatusCode.INVALID_ARGUMENT, str(error))
@@ -255,7 +262,7 @@ class _Services(grpc.GenericRpcHandler):
 
     async def _read(self, context: _Context, held: ArrivingBody) -> bytes:
         # As many messages of the largest size are read at once as fit into half of all memory.
-        async with self._door.admission.unsized.set_aside(self._max_size, self._limit):
+        with await self._door.admission.unsized.set_aside(self._max_size) as aside, Reading(self._limit, body=aside):
             body = await context.read()
         if not isinstance(body, bytes):
             # Or gRPC refused the message, too large or damaged, and has answered already.

@@ -14,11 +14,12 @@ from aiohttp import HttpVersion11, web
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.receivers.intake.admission import Admission, Unavailable
-from spanscore.receivers.intake.arriving import ArrivingBody
+from spanscore.receivers.intake.arriving import ArrivingBody, Reading
 from spanscore.receivers.intake.consumers import OtherSignal
 from spanscore.receivers.intake.door import Door, what_is_wrong
 from spanscore.receivers.intake.inflate import BadEncoding, GzipBody, PlainBody, TooLarge
 from spanscore.receivers.intake.intake import ExportResponse, Intake
+from spanscore.receivers.intake.limited_work import NO_LIMIT
 from spanscore.receivers.intake.requests import Sender, Wrong
 from spanscore.receivers.otlp import HttpServer as HttpSettings
 from spanscore.receivers.otlp import _responses as responses
@@ -130,8 +131,8 @@ class OtlpHttp(BaseHttpServer):
         if encoding is None:
             raise _HttpRefusal(Wrong.UNSUPPORTED, f"the Content-Type must be {' or '.join(_ENCODINGS)}")
         try:
-            async with self._door.admission.request() as held:
-                with held.reading():  # the connection limits the time
+            with self._door.admission.request() as held:
+                with Reading(NO_LIMIT, body=held):  # the connection limits the time
                     body = await self._body(request, held)
                 answer = await self._door.hand_in(
                     self._signals[request.path], body, encoding, partial(_sender, request)
