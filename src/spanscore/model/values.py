@@ -14,8 +14,11 @@ _Content = TypeVar("_Content", bound=Sized)
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 def value(cls: type[_T]) -> type[_T]:
-    """Make a frozen dataclass as far as type checkers go: at run time, to keep it frozen takes three times as long."""
-    return dataclass(slots=True, kw_only=True, unsafe_hash=True)(cls)
+    """Make a frozen dataclass with fields by keyword, as far as type checkers go.
+
+    At run time, to keep it frozen takes three times as long, and defaults of parameters by keyword are dear.
+    """
+    return dataclass(slots=True, unsafe_hash=True)(cls)
 
 
 class OnFirstUse(Generic[_Content]):
