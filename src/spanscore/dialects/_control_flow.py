@@ -116,9 +116,10 @@ def with_control_flow(span: Span, reading: Reading) -> Reading:
     A call that waits or was refused has not failed; a call that the result of an MCP server calls failed has.
     """
     call = reading.call
-    if call is None and not (reading.is_model or span.events or span.status_code == StatusCode.ERROR):
+    may_have_raised = bool(span.events) or span.status_code == StatusCode.ERROR
+    if call is None and not (may_have_raised or reading.is_model):
         return reading
-    raised = _raised(span) if span.events or span.status_code == StatusCode.ERROR else None
+    raised = _raised(span) if may_have_raised else None
     if call is None:
         # A span around the call, or of a step before it.
         is_pause = raised == "waits" and not reading.waits and not any(map(_is_of_a_tool, _exceptions(span)))

@@ -78,6 +78,8 @@ def may_ask(text: str) -> bool:
 
     A call has a name, and a reason has "tool" or "function": most messages of models have none of these words.
     """
+    if "name" in text:
+        return True
     lower = text.lower()
     return "name" in lower or "tool" in lower or "function" in lower
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -22,6 +22,9 @@ DECISIONS: Final = (providers.DECISION, messages.LANGCHAIN_DECISION)
 _TYPES: Final = frozenset({"function_call", "function_call_output", "ai", "tool"}) | providers.ITEMS
 """The types of messages without a role: in OpenAI's Responses API, and of LangChain, besides users' and systems'."""
 _CLASSES: Final = frozenset({"AIMessage", "AIMessageChunk", "ToolMessage"})
+_OF_TEXTS: Final = frozenset({"role", "content", "parts", "type", "text"})
+_TEXTS: Final = frozenset({"text", "input_text", "output_text", None})
+"""The fields, and the types, of messages without calls, and of their parts."""
 _WORDS: Final = ("tool", "function", *providers.ITEMS)
 """Of which every text with a call in it has one: no encoder escapes letters."""
 _TOOL_CALL: Final = re.compile(r"tool_calls\.(\d+)\.tool_call\.(?:function\.)?(.+)")
@@ -75,11 +78,13 @@ def history(sent: Recorded) -> Sequence[SentMessage]:
     return _Messages(list(each_message(sent, _is_message)))
 
 
-def without_hand_offs(sent: Sequence[SentMessage]) -> list[SentMessage]:
+def without_hand_offs(sent: Sequence[SentMessage]) -> Sequence[SentMessage]:
     """Return messages of the OpenAI Agents SDK without hand-offs: for the model these are tools, for us no calls."""
     asked = {each.call_id for message in sent for each in message.requests if each.name.startswith(_HAND_OFF)}
     answers = (each for message in sent for each in message.answers)
     handed = {each.call_id for each in answers if each.call_id in asked and _hands_off(each.result)}
+    if not handed:
+        return sent
     return [
         replace(
             message,
@@ -130,6 +135,9 @@ class _Messages(Sequence[SentMessage]):
         places = range(len(self._nodes))[place]
         return self._at(places) if isinstance(places, int) else [self._at(each) for each in places]
 
+    def __iter__(self) -> Iterator[SentMessage]:
+        return map(self._at, range(len(self._nodes)))
+
     def _at(self, place: int) -> SentMessage:
         node, self._nodes[place] = self._nodes[place], None
         if node is not None:
@@ -139,6 +147,9 @@ class _Messages(Sequence[SentMessage]):
 
 def _message(node: dict[str, Any]) -> SentMessage:
     parts = walked(node)
+    is_user_text = model_calls.is_user_text(node)
+    if all(_is_text(part, kind) for part, _, _, kind in parts):
+        return SentMessage(is_user_text=is_user_text)
     answers = [
         edited(CallReading(call_id=call_id, result=result, error=error))
         for call_id, result, error in messages.answered(parts)
@@ -147,10 +158,15 @@ def _message(node: dict[str, Any]) -> SentMessage:
     # Where no result has an id, the last one is in the others.
     with_ids = [answer for answer in answers if answer.call_id]
     return SentMessage(
-        is_user_text=model_calls.is_user_text(node),
+        is_user_text=is_user_text,
         requests=(*messages.requests(parts), *messages.approvals_in(parts)),
         answers=tuple(with_ids or answers[1:] or answers),
     )
+
+
+def _is_text(part: Mapping[str, Any], kind: str | None) -> bool:
+    """Return whether a message or a part of it certainly has nothing but text."""
+    return kind in _TEXTS and _OF_TEXTS.issuperset(part) and part.get("role") != "tool"
 
 
 def _whole(fields: Mapping[str, AttributeValue]) -> dict[str, Any]:

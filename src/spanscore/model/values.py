@@ -63,6 +63,9 @@ class LaterList(OnFirstUse[Sequence[_T]], Sequence[_T]):
     def __getitem__(self, place: Any) -> Any:
         return self.content()[place]
 
+    def __iter__(self) -> Iterator[_T]:
+        return iter(self.content())
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and [*self] == [*other]
 
