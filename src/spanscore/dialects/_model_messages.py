@@ -249,14 +249,17 @@ def _request(
     name = content.first_text(body, _NAME)
     if name is None:
         return None
-    if kind in providers.TYPES or providers.asks_for_approval(node):
-        return None if providers.asks_for_approval(node) else providers.request_of(node)
-    key = next((key for key in NAMES_OF_ARGUMENTS if key in body), None)
-    call_id = content.first_text(body, _ID) or (None if inner is None else content.first_text(node, _ID))
+    if providers.asks_for_approval(node):
+        return None
+    if kind in providers.TYPES:
+        return providers.request_of(node)
     is_typed = inner is not None or kind in REQUEST_TYPES
     # Without a type it may as well be an object of the model's structured answer.
-    is_listed = key_above in _LISTS or not _DISTINCT.isdisjoint(node)
-    if not is_typed and not (is_listed and key is not None and call_id is not None):
+    if not is_typed and key_above not in _LISTS and _DISTINCT.isdisjoint(node):
+        return None
+    key = next((key for key in NAMES_OF_ARGUMENTS if key in body), None)
+    call_id = content.first_text(body, _ID) or (None if inner is None else content.first_text(node, _ID))
+    if not is_typed and (key is None or call_id is None):
         return None
     if inner is not None and key is None:
         return None
