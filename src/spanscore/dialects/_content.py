@@ -81,7 +81,7 @@ def call(
 
 def text(value: AttributeValue | Recorded) -> str | None:
     """Return a text; None when it is missing, empty, or no text."""
-    return value if isinstance(value, str) and value else None
+    return value if value and isinstance(value, str) else None  # most attributes are missing
 
 
 def first_text(attributes: Attributes, keys: Iterable[str]) -> str | None:

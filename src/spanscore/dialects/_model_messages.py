@@ -134,7 +134,7 @@ def answered(messages: Recorded | Walked) -> Iterator[_CallAnswer]:
     for node, _, key_above, kind in walked(messages):
         if kind == providers.MCP_CALL and (made := providers.answer_of(node)) is not None:
             yield made.call_id, made.result, made.error
-        body = node
+        body: JSON = node
         if not _KEYS_OF_ANSWERS.isdisjoint(node):
             body = next(node[key] for key in _ANSWER_WRAPPERS if key in node)
         elif not _is_answer(node, key_above, kind):

@@ -38,7 +38,7 @@ def reading(said: AttributeValue = None, sent: AttributeValue = None, tools: Att
     told = OnFirstUse(lambda: messages.answers_in_messages(content.decoded(sent)))
     return ModelReading(
         requests=messages.requests_in(said),
-        answers=Later(lambda: {**by_provider_in(said), **told.content().results, **refusals_in(sent)}),
+        answers=Later(lambda: {**by_provider_in(said), **told.content().results, **told.content().refusals}),
         by_provider=Later(lambda: by_provider_in(said)),
         refused=Later(lambda: refusals_in(sent)),
         failures=Later(lambda: {**failures_in(said), **told.content().failures}),

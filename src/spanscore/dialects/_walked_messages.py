@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from spanscore.dialects import _provider_calls as providers
-from spanscore.dialects._provider_calls import kind_of
 from spanscore.model import Recorded
 
 MAX_NODES: Final = 20_000
@@ -50,7 +49,9 @@ def walked(value: Recorded | Walked) -> Walked:
     if isinstance(value, Walked):
         return value
     found = Walked()
-    pending: list[tuple[Any, str | None]] = [(value, None)] if isinstance(value, (dict, list)) else []
+    if not isinstance(value, (dict, list)):
+        return found
+    pending: list[tuple[Any, str | None]] = [(value, None)]
     for _ in range(MAX_NODES):
         if not pending:
             break
@@ -58,7 +59,9 @@ def walked(value: Recorded | Walked) -> Walked:
         if type(node) is list:
             pending += [(item, key) for item in reversed(node) if type(item) in _ENTERED]
             continue
-        kind = kind_of(node)
+        kind = node.get("type")  # as `kind_of`: this is the innermost loop
+        if type(kind) is not str:
+            kind = None
         inner = None
         if not _WRAPPERS.isdisjoint(node):
             inner = next((node[wrapper] for wrapper in _WRAPPED if isinstance(node.get(wrapper), dict)), None)

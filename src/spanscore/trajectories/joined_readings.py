@@ -62,14 +62,15 @@ def joined_models(readings: Iterable[ModelReading]) -> ModelReading:
 
     Several values that may be found later are joined later.
     """
-    said: dict[str, Any] = {}
-    for name, values in zip(_OF_MODELS, zip(*map(_VALUES_OF_MODELS, readings), strict=True), strict=True):
-        told = [each for each in values if type(each) in _LATER or each]
-        if len(told) > 1 and name not in _FIRSTS:
-            said[name] = _JOINS[name](told)
-        elif told:
-            said[name] = told[0]
-    return ModelReading(**said)
+    said: dict[str, list[Any]] = {}
+    for reading in readings:
+        for name, value in zip(_OF_MODELS, _VALUES_OF_MODELS(reading), strict=True):
+            if type(value) in _LATER or value:
+                said.setdefault(name, []).append(value)
+    joined: dict[str, Any] = {
+        name: told[0] if len(told) == 1 or name in _FIRSTS else _JOINS[name](told) for name, told in said.items()
+    }
+    return ModelReading(**joined)
 
 
 def _first(told: Sequence[Mapping[str, JSON]]) -> Later:
