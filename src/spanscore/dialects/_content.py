@@ -50,7 +50,7 @@ def has_objects(attributes: Attributes) -> bool:
     """Return whether any attribute is an object or a list with one."""
     if _STRUCTURES.isdisjoint(map(type, attributes.values())):  # every span is looked through
         return False
-    return any(map(_is_object, attributes.values()))
+    return any(_is_object(value) for value in attributes.values() if type(value) in _STRUCTURES)
 
 
 def _is_object(value: AttributeValue) -> bool:

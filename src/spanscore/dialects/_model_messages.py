@@ -105,9 +105,7 @@ def answers_of_provider(said: Recorded | Walked) -> dict[str, JSON]:
     made = {
         call_id: None
         for node, _, _, kind in said
-        if kind in providers.TYPES
-        and (call_id := providers.call_id_of(node))
-        and not providers.asks_for_approval(node)
+        if kind in providers.TYPES and (call_id := providers.call_id_of(node)) and not providers.asks_for_approval(node)
     }
     return {**made, **answers(said)}
 
@@ -134,7 +132,7 @@ def answered(messages: Recorded | Walked) -> Iterator[_CallAnswer]:
     for node, _, key_above, kind in walked(messages):
         if kind == providers.MCP_CALL and (made := providers.answer_of(node)) is not None:
             yield made.call_id, made.result, made.error
-        body: JSON = node
+        body: Any = node
         if not _KEYS_OF_ANSWERS.isdisjoint(node):
             body = next(node[key] for key in _ANSWER_WRAPPERS if key in node)
         elif not _is_answer(node, key_above, kind):
@@ -153,7 +151,7 @@ def answered(messages: Recorded | Walked) -> Iterator[_CallAnswer]:
 
 
 def _is_answer(node: Mapping[str, Any], key_above: str | None, kind: str | None) -> bool:
-    if kind in _ANSWER_TYPES or node.get("role") == "tool" or providers.is_result(kind):
+    if kind in _ANSWER_TYPES or node.get("role") == "tool" or (kind is not None and providers.is_result(kind)):
         return True
     # LangChain.js writes a `ToolMessage` as the arguments of its constructor, without a type.
     return key_above == "kwargs" and "tool_call_id" in node and "content" in node
@@ -247,9 +245,7 @@ def _request(
 ) -> CallRequest | None:
     body = node if inner is None else inner
     name = content.first_text(body, _NAME)
-    if name is None:
-        return None
-    if providers.asks_for_approval(node):
+    if name is None or providers.asks_for_approval(node):
         return None
     if kind in providers.TYPES:
         return providers.request_of(node)
@@ -259,11 +255,8 @@ def _request(
         return None
     key = next((key for key in NAMES_OF_ARGUMENTS if key in body), None)
     call_id = content.first_text(body, _ID) or (None if inner is None else content.first_text(node, _ID))
-    if not is_typed and (key is None or call_id is None):
-        return None
-    if inner is not None and key is None:
-        return None
-    if not _ANSWERED.isdisjoint(body):
+    is_cut = key is None if inner is not None else not is_typed and (key is None or call_id is None)
+    if is_cut or not _ANSWERED.isdisjoint(body):
         return None
     return CallRequest(
         name=name,

@@ -49,9 +49,7 @@ def walked(value: Recorded | Walked) -> Walked:
     if isinstance(value, Walked):
         return value
     found = Walked()
-    if not isinstance(value, (dict, list)):
-        return found
-    pending: list[tuple[Any, str | None]] = [(value, None)]
+    pending: list[tuple[Any, str | None]] = [(value, None)] if isinstance(value, (dict, list)) else []
     for _ in range(MAX_NODES):
         if not pending:
             break
@@ -59,9 +57,7 @@ def walked(value: Recorded | Walked) -> Walked:
         if type(node) is list:
             pending += [(item, key) for item in reversed(node) if type(item) in _ENTERED]
             continue
-        kind = node.get("type")  # as `kind_of`: this is the innermost loop
-        if type(kind) is not str:
-            kind = None
+        kind = told if type(told := node.get("type")) is str else None  # as `kind_of`, which takes longer
         inner = None
         if not _WRAPPERS.isdisjoint(node):
             inner = next((node[wrapper] for wrapper in _WRAPPED if isinstance(node.get(wrapper), dict)), None)
