@@ -255,8 +255,8 @@ def _request(
         return None
     key = next((key for key in NAMES_OF_ARGUMENTS if key in body), None)
     call_id = content.first_text(body, _ID) or (None if inner is None else content.first_text(node, _ID))
-    is_cut = key is None if inner is not None else not is_typed and (key is None or call_id is None)
-    if is_cut or not _ANSWERED.isdisjoint(body):
+    is_whole = key is not None if inner is not None else is_typed or (key is not None and call_id is not None)
+    if not is_whole or not _ANSWERED.isdisjoint(body):
         return None
     return CallRequest(
         name=name,
