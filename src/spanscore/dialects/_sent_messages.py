@@ -15,7 +15,7 @@ from spanscore.dialects import _numbered as numbered
 from spanscore.dialects import _provider_calls as providers
 from spanscore.dialects._edited import edited
 from spanscore.dialects._walked_messages import each_message, walked
-from spanscore.model import JSON, Attributes, AttributeValue, Later, LaterList, OnFirstUse, Recorded
+from spanscore.model import EMPTY, JSON, Attributes, AttributeValue, Later, LaterList, OnFirstUse, Recorded
 
 DECISIONS: Final = (providers.DECISION, messages.LANGCHAIN_DECISION)
 """Of which every text has one that shows the decision of a person."""
@@ -36,13 +36,14 @@ _HAND_OFF: Final = "transfer_to_"
 def reading(said: AttributeValue = None, sent: AttributeValue = None, tools: AttributeValue = None) -> ModelReading:
     """Return the reading of three attributes: the model's answer, the messages it was sent, and its tools."""
     told = OnFirstUse(lambda: messages.answers_in_messages(content.decoded(sent)))
+    by_provider = Later(lambda: by_provider_in(said)) if messages.has_provider_calls(said) else EMPTY
     return ModelReading(
         requests=messages.requests_in(said),
-        answers=Later(lambda: {**by_provider_in(said), **told.content().results, **told.content().refusals}),
-        by_provider=Later(lambda: by_provider_in(said)),
+        answers=Later(lambda: {**by_provider, **told.content().results, **told.content().refusals}),
+        by_provider=by_provider,
         refused=Later(lambda: refusals_in(sent)),
         failures=Later(lambda: {**failures_in(said), **told.content().failures}),
-        tool_definitions=Later(lambda: messages.definitions(content.decoded(tools))),
+        tool_definitions=EMPTY if tools is None else Later(lambda: messages.definitions(content.decoded(tools))),
         history=LaterList(lambda: history_in(sent)),
     )
 
