@@ -24,6 +24,9 @@ _NAME: Final = ("name", "toolName", "tool_name")
 _NAMES: Final = frozenset(_NAME)
 _ID: Final = ("call_id", "callId", "toolCallId", "tool_call_id", "toolUseId", "tool_id", "ref", "id")
 _SCHEMA: Final = ("parameters", "inputSchema", "input_schema", "parameters_json_schema", "json_schema")
+_LISTS_OF_TOOLS: Final = frozenset(
+    {None, "tools", "functions", "function_declarations", "functionDeclarations", "toolSpec"}
+)
 _ANSWER_ID: Final = ("tool_call_id", "toolCallId", "tool_use_id", "toolUseId", "call_id", "callId", "ref", "id")
 _ANSWER: Final = ("content", "result", "response", "output", "parts")
 _ANSWER_WRAPPERS: Final = (
@@ -210,13 +213,20 @@ def refusals(messages: Recorded | Walked) -> dict[str, JSON]:
 
 
 def definitions(tools: Recorded) -> dict[str, JSON]:
-    """Return the JSON Schema of each tool's arguments, by tool name."""
+    """Return the JSON Schema of each tool's arguments, by tool name; None for a listed tool without one.
+
+    An object with a name is a tool if it has a schema, or stands in the list of the tools.
+    """
     found: dict[str, JSON] = {}
-    for node, *_ in walked(tools):
+    for node, _, key_above, _ in walked(tools):
         name = node.get("name")
+        if not isinstance(name, str):
+            continue
         schema = next((node[key] for key in _SCHEMA if isinstance(node.get(key), dict)), None)
-        if isinstance(name, str) and schema:
-            found[name] = schema
+        if schema is not None and schema.keys() == {"json"} and isinstance(schema["json"], dict):
+            schema = schema["json"]  # of Bedrock
+        if schema or (key_above in _LISTS_OF_TOOLS and found.get(name) is None):
+            found[name] = schema or None
     return found
 
 

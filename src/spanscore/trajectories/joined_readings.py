@@ -73,6 +73,18 @@ def joined_models(readings: Iterable[ModelReading]) -> ModelReading:
     return ModelReading(**joined)
 
 
+def joined_definitions(told: Iterable[Mapping[str, JSON]]) -> dict[str, JSON]:
+    """Return all definitions of tools in one: of a tool the last schema, or None if none of them has one."""
+    found: dict[str, JSON] = {}
+    for each in told:
+        found.update((name, schema) for name, schema in each.items() if schema is not None or name not in found)
+    return found
+
+
+def _definitions(told: Sequence[Mapping[str, JSON]]) -> Later:
+    return Later(lambda: joined_definitions(reversed(told)))
+
+
 def _first(told: Sequence[Mapping[str, JSON]]) -> Later:
     return Later(lambda: next(filter(None, told), EMPTY))
 
@@ -87,7 +99,8 @@ def _first_list(told: Sequence[Sequence[SentMessage]]) -> LaterList[SentMessage]
 
 _FIRSTS: Final = frozenset({"requests", "asks"})
 _JOINS: Final[Mapping[str, Callable[[Any], object]]] = {
-    **dict.fromkeys(("output_tools", "answers", "tool_definitions"), _first),
+    **dict.fromkeys(("output_tools", "answers"), _first),
+    "tool_definitions": _definitions,
     **dict.fromkeys(("refused", "failures", "by_provider"), _all),
     "history": _first_list,
 }
