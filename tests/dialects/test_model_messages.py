@@ -109,6 +109,22 @@ def test_the_type_of_a_schema_may_be_a_list() -> None:
     assert dict(zip("ab", schemas, strict=True)) == messages.definitions(tools)
 
 
+def test_a_listed_tool_without_a_schema_is_declared() -> None:
+    """A name within a schema declares nothing, and a schema is kept where the list has the tool twice."""
+    schema = {"type": "object", "properties": {"x": {"name": "inner", "type": "string"}}}
+    tools = [
+        {"type": "function", "function": {"name": "a", "parameters": schema}},
+        {"type": "function", "function": {"name": "b"}},
+        {"type": "provider", "name": "c", "args": {"name": "inner"}},
+        {"function_declarations": [{"name": "d", "parameters": None}]},
+        {"toolSpec": {"name": "e", "inputSchema": {"json": schema}}},
+        {"toolSpec": {"name": "f", "inputSchema": {"json": {}}}},
+        {"name": "a"},
+    ]
+
+    assert {"a": schema, "b": None, "c": None, "d": None, "e": schema, "f": None} == messages.definitions(tools)
+
+
 def test_what_is_found_later_is_found_once_and_only_where_it_is_looked_at() -> None:
     """A model is sent the whole conversation each time, and hardly a trace needs to know what of it are answers."""
     looked: list[int] = []

@@ -79,13 +79,15 @@ def test_failures() -> None:
 
 
 def test_definitions_stand_on_the_tool_s_span() -> None:
-    """They are read when asked for."""
+    """They are read when asked for. The agent's span names all its tools."""
     schema = '{"type": "object", "properties": {"nights": {"type": "integer"}}}'
 
-    (trajectory,) = read(RUN, tool(2, **{"gen_ai.tool.json_schema": schema}))
+    of_agent = RUN._replace(attributes=RUN.attributes | {"gen_ai.agent.tools": '["book", "pay"]'})
+    (trajectory,) = read(of_agent, tool(2, **{"gen_ai.tool.json_schema": schema}))
 
     assert dict(trajectory.tool_definitions) == {
-        "book": {"type": "object", "properties": {"nights": {"type": "integer"}}}
+        "book": {"type": "object", "properties": {"nights": {"type": "integer"}}},
+        "pay": None,
     }
 
 

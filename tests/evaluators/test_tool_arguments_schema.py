@@ -69,7 +69,14 @@ class TestValue:
 
     @pytest.mark.parametrize(
         "definition",
-        [None, "text", {"type": "nonsense"}, {"$ref": "https://example.com/x"}, {"a": b"x"}, {"enum": ["x" * 70_000]}],
+        [
+            {"days": {"type": "integer"}},
+            "text",
+            {"type": "nonsense"},
+            {"$ref": "https://example.com/x"},
+            {"a": b"x"},
+            {"enum": ["x" * 70_000]},
+        ],
     )
     def test_unusable_schemas_of_a_trace(self, definition: Any) -> None:
         """A schema that a trace carries and that cannot be used is no schema, and is named."""
@@ -78,6 +85,15 @@ class TestValue:
         assert ["a"] == list(details_of(ToolArgumentsSchema().evaluate(run))["unusable_schemas"])
         assert Skipped("the trace's schemas of 'a' cannot be used") == ToolArgumentsSchema().evaluate(
             made(("a", {}), tool_definitions={"a": definition})
+        )
+
+    def test_a_tool_that_is_declared_without_a_schema(self) -> None:
+        """Its calls are not checked."""
+        run = made(("a", {}), ("b", {"x": 1}), tool_definitions={"a": SEARCH, "b": None})
+
+        assert 0.0 == value_of(ToolArgumentsSchema().evaluate(run))
+        assert Skipped("no tool that was called has a schema", ("tool definitions",)) == ToolArgumentsSchema().evaluate(
+            made(("b", {}), tool_definitions={"b": None})
         )
 
     def test_how_long_a_schema_of_a_trace_may_be(self) -> None:

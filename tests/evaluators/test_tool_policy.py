@@ -101,7 +101,7 @@ class TestRules:
     def test_only_what_the_trace_declares(self) -> None:
         """A trace that declares nothing says nothing of what may be called."""
         policy = ToolPolicy(declared_tools_only=True, tool_names="canonical", max_calls=3)
-        declared = {"search": {}, "IssueRefund": {}}
+        declared = {"search": {}, "IssueRefund": None}
 
         assert Skipped("the trace does not declare its tools") == policy.evaluate(called("search"))
         assert 1.0 == value_of(policy.evaluate(called("search", "issue_refund", tool_definitions=declared)))

@@ -119,18 +119,18 @@ def test_one_is_enough_to_say_what_a_span_is() -> None:
 
 
 def test_what_a_model_said_is_the_first_that_says_anything() -> None:
-    """Each part for itself."""
+    """Each part for itself. Definitions of tools are those of all: of a tool the first schema."""
     asked, later = CallRequest(name="book"), CallRequest(name="pay")
     dialects = [
-        Saying(None, ModelReading(tool_definitions={"book": {}})),
+        Saying(None, ModelReading(tool_definitions={"book": {}, "pay": None})),
         Saying(None),
-        Saying(None, ModelReading(requests=(asked,), tool_definitions={"pay": {}})),
+        Saying(None, ModelReading(requests=(asked,), tool_definitions={"book": None, "pay": {"type": "object"}})),
         Saying(None, ModelReading(requests=(later,), answers={"c1": 1})),
     ]
 
-    assert DialectReader(dialects).read_model(MARKED) == ModelReading(
-        requests=(asked,), answers={"c1": 1}, tool_definitions={"book": {}}
-    )
+    found = DialectReader(dialects).read_model(MARKED)
+    assert ((asked,), {"c1": 1}) == (found.requests, found.answers)
+    assert {"book": {}, "pay": {"type": "object"}} == dict(found.tool_definitions)
 
 
 def test_what_models_were_told_is_not_looked_at_before_somebody_does() -> None:

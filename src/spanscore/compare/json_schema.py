@@ -28,6 +28,10 @@ from spanscore.model import JSON
 
 _Keyword: TypeAlias = Callable[[Any, Any, Any, Any], Iterator[ValidationError]]
 
+KEYWORDS: Final = frozenset(
+    {*Draft202012Validator.VALIDATORS, "$schema", "$id", "$defs", "definitions", "title", "description", "default"}
+)
+"""An object that is not empty and has none of them is no schema, but perhaps the arguments by name."""
 MAX_PARTS: Final = 5_000
 """No schema may have more parts."""
 MAX_DEPTH: Final = 64

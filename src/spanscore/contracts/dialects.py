@@ -179,7 +179,7 @@ class ModelReading:
     by_provider: Mapping[str, JSON] = field(default_factory=dict)
     """The `answers` of tools that the model's provider executed. May be found later too."""
     tool_definitions: Mapping[str, JSON] = field(default_factory=dict)
-    """JSON Schema of the arguments, by tool name."""
+    """JSON Schema of the arguments, by tool name; None for a tool of which it is not recorded."""
     history: Sequence[SentMessage] = ()
     """The messages that the model was sent, in their order. Looked at in the first request of a trace: it shows the
     calls of a run that was paused and continues in this trace. May be found later too."""

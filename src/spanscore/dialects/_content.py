@@ -48,10 +48,9 @@ def with_texts(span: Span) -> Span:
 
 def has_objects(attributes: Attributes) -> bool:
     """Return whether any attribute is an object or a list with one."""
-    for value in attributes.values():  # noqa: SIM110 - a generator takes longer, and every span is looked through
-        if type(value) in _STRUCTURES and _is_object(value):
-            return True
-    return False
+    if _STRUCTURES.isdisjoint(map(type, attributes.values())):  # every span is looked through
+        return False
+    return any(_is_object(value) for value in attributes.values() if type(value) in _STRUCTURES)
 
 
 def _is_object(value: AttributeValue) -> bool:
@@ -82,7 +81,7 @@ def call(
 
 def text(value: AttributeValue | Recorded) -> str | None:
     """Return a text; None when it is missing, empty, or no text."""
-    return value if isinstance(value, str) and value else None
+    return value if value and isinstance(value, str) else None  # most attributes are missing
 
 
 def first_text(attributes: Attributes, keys: Iterable[str]) -> str | None:
@@ -118,7 +117,7 @@ def decoded(value: AttributeValue | JSON) -> Recorded:
         return plain(value)
     if len(value) <= _LONGEST_MARK and value in _REDACTED:  # else a hash is made of each long text
         return NOT_RECORDED
-    value = encodable(value)
+    value = value if value.isascii() else encodable(value)
     parsed = parsed_text(value)
     return value if parsed is NOT_RECORDED and not is_unreadable(value) else parsed
 

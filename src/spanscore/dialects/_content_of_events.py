@@ -20,8 +20,7 @@ def as_attributes(span: Span) -> Span:
 
     The span's own attributes win. If several events have messages, these are one list.
     """
-    if span.events or content.has_objects(span.attributes):
-        span = content.with_texts(span)
+    span = content.with_texts(span)
     if not span.events or all(_KEYS.isdisjoint(event.attributes) for event in span.events):
         return span
     held: dict[str, list[AttributeValue]] = {}

@@ -18,6 +18,9 @@ from spanscore.dialects import _model_messages as messages
 from spanscore.dialects._literals import literal, parsed_text
 from spanscore.model import Attributes, Recorded, Span, StatusCode
 
+_ERROR: Final = StatusCode.ERROR.value
+"""Looked up once: each span is asked for it."""
+
 DEFERRAL: Final = "pydantic_ai.tool.deferral.name"
 
 _RAISED: Final[dict[str, CallState]] = {
@@ -116,9 +119,10 @@ def with_control_flow(span: Span, reading: Reading) -> Reading:
     A call that waits or was refused has not failed; a call that the result of an MCP server calls failed has.
     """
     call = reading.call
-    if call is None and not (reading.is_model or span.events or span.status_code == StatusCode.ERROR):
+    may_have_raised = bool(span.events) or span.status_code == _ERROR
+    if call is None and not (may_have_raised or reading.is_model):
         return reading
-    raised = _raised(span) if span.events or span.status_code == StatusCode.ERROR else None
+    raised = _raised(span) if may_have_raised else None
     if call is None:
         # A span around the call, or of a step before it.
         is_pause = raised == "waits" and not reading.waits and not any(map(_is_of_a_tool, _exceptions(span)))
@@ -189,7 +193,7 @@ def _raised(span: Span) -> CallState | None:
 def _exceptions(span: Span) -> Iterator[Attributes]:
     raised = [event.attributes for event in span.events if event.name == "exception"]
     yield from raised
-    if not raised and span.status_code == StatusCode.ERROR:
+    if not raised and span.status_code == _ERROR:
         yield {"exception.type": span.attributes.get("error.type"), "exception.message": span.status_message}
 
 
@@ -215,7 +219,7 @@ def _written(span: Span, call: CallReading) -> CallState | None:
     """Return the state of a call by its result, the status or an attribute."""
     if content.text(span.attributes.get(DEFERRAL)) is not None:
         return "waits"
-    if span.status_code == StatusCode.ERROR and span.status_message.startswith(_NOT_APPROVED):
+    if span.status_code == _ERROR and span.status_message.startswith(_NOT_APPROVED):
         return "refused"
     return state_of_result(call.result)
 

@@ -200,8 +200,9 @@ def _is_finite(content: Any) -> bool:
 
 def _is_parsable(value: str) -> bool:
     """Return whether Python's parser may be given a text: it is neither long nor deep, and no warning comes of it."""
-    is_safe = len(value) <= MAX_PARSED_CHARS and not _FOREIGN_ESCAPE.search(value) and _depth(value) <= MAX_DEPTH
-    return is_safe and not _is_warned_of(value)
+    if len(value) > MAX_PARSED_CHARS or ("\\" in value and _FOREIGN_ESCAPE.search(value)):
+        return False
+    return _depth(value) <= MAX_DEPTH and not _is_warned_of(value)
 
 
 def _is_warned_of(value: str) -> bool:
@@ -210,7 +211,7 @@ def _is_warned_of(value: str) -> bool:
     It warns of a number with a word at its end, as in `1or 2`, and of escapes of Unicode in bytes. Within quotes
     nothing is special.
     """
-    for quoted in _QUOTED.finditer(value):
+    for quoted in _QUOTED.finditer(value) if _UNICODE_ESCAPE.search(value) else ():
         if value[quoted.start() - 1 : quoted.start()] in ("b", "B") and _UNICODE_ESCAPE.search(quoted[0]):
             return True
     outside = _QUOTED.sub("''", value)
@@ -219,5 +220,8 @@ def _is_warned_of(value: str) -> bool:
 
 def _depth(value: str) -> int:
     """Return an upper bound of the nesting, so that the parser's C stack is never at risk."""
+    brackets = sum(map(value.count, _OPENING))
+    if brackets <= MAX_DEPTH:
+        return brackets
     steps = (1 if bracket in _OPENING else -1 for bracket in _BRACKET.findall(value))
     return max(accumulate(steps), default=0)

@@ -30,6 +30,7 @@ Sides = tuple[tuple[str, ...], tuple[str, ...]]
 
 _USER: Final = frozenset({"user", "human", "HumanMessage"})
 _SYSTEM: Final = frozenset({"system", "developer", "SystemMessage"})
+_SPEAKERS: Final = _USER | _SYSTEM
 _BODIES: Final = ("content", "parts", "contents", "data", "kwargs")
 _TEXT_TYPES: Final = frozenset({"text", "input_text", None})
 
@@ -120,11 +121,11 @@ def role(node: Mapping[str, Any]) -> str | None:
     if isinstance(named, str):
         return named.lower()
     kind = node.get("type")
-    if isinstance(kind, str) and kind in _USER | _SYSTEM:
+    if isinstance(kind, str) and kind in _SPEAKERS:
         return kind
     name = node.get("id")
     last = name[-1] if isinstance(name, list) and name else None
-    return last if isinstance(last, str) and last in _USER | _SYSTEM else None
+    return last if isinstance(last, str) and last in _SPEAKERS else None
 
 
 def _said(message: Mapping[str, Any]) -> Iterator[str]:

@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from spanscore.contracts import CallReading, CallRequest
 from spanscore.dialects import _content as content
 from spanscore.dialects import _provider_calls as providers
-from spanscore.dialects._provider_calls import kind_of
 from spanscore.dialects._walked_messages import NAMES_OF_ARGUMENTS, REQUEST_TYPES, Walked, walked
 from spanscore.model import JSON, NOT_RECORDED, AttributeValue, Recorded
 
@@ -25,6 +24,9 @@ _NAME: Final = ("name", "toolName", "tool_name")
 _NAMES: Final = frozenset(_NAME)
 _ID: Final = ("call_id", "callId", "toolCallId", "tool_call_id", "toolUseId", "tool_id", "ref", "id")
 _SCHEMA: Final = ("parameters", "inputSchema", "input_schema", "parameters_json_schema", "json_schema")
+_LISTS_OF_TOOLS: Final = frozenset(
+    {None, "tools", "functions", "function_declarations", "functionDeclarations", "toolSpec"}
+)
 _ANSWER_ID: Final = ("tool_call_id", "toolCallId", "tool_use_id", "toolUseId", "call_id", "callId", "ref", "id")
 _ANSWER: Final = ("content", "result", "response", "output", "parts")
 _ANSWER_WRAPPERS: Final = (
@@ -57,10 +59,10 @@ def requests(messages: Recorded | Walked) -> tuple[CallRequest, ...]:
     """Return the calls that messages of a model ask for, each id once, in their order."""
     found: list[CallRequest] = []
     seen: set[str] = set()
-    for node, inner, key in walked(messages):
+    for node, inner, key, kind in walked(messages):
         if inner is None and _NAMES.isdisjoint(node):
             continue
-        request = _request(node, inner, key)
+        request = _request(node, inner, key, kind)
         if request is None or request.call_id in seen:
             continue
         if request.call_id is not None:
@@ -79,6 +81,8 @@ def may_ask(text: str) -> bool:
 
     A call has a name, and a reason has "tool" or "function": most messages of models have none of these words.
     """
+    if "name" in text:
+        return True
     lower = text.lower()
     return "name" in lower or "tool" in lower or "function" in lower
 
@@ -103,10 +107,8 @@ def answers_of_provider(said: Recorded | Walked) -> dict[str, JSON]:
     said = walked(said)
     made = {
         call_id: None
-        for node, _, _ in said
-        if kind_of(node) in providers.TYPES
-        and (call_id := providers.call_id_of(node))
-        and not providers.asks_for_approval(node)
+        for node, _, _, kind in said
+        if kind in providers.TYPES and (call_id := providers.call_id_of(node)) and not providers.asks_for_approval(node)
     }
     return {**made, **answers(said)}
 
@@ -130,18 +132,15 @@ def answered(messages: Recorded | Walked) -> Iterator[_CallAnswer]:
     Anthropic and MCP mark failures by `is_error`, Bedrock and LangChain by `status: "error"`, Haystack by
     `error: true`. Without an id, a message of a tool and the results in it are several.
     """
-    for node, _, key_above in walked(messages):
-        body, kind = node, kind_of(node)
-        if not _KEYS_OF_ANSWERS.isdisjoint(node):
-            body = next(node[key] for key in _ANSWER_WRAPPERS if key in node)
+    for node, _, key_above, kind in walked(messages):
         if kind == providers.MCP_CALL and (made := providers.answer_of(node)) is not None:
             yield made.call_id, made.result, made.error
-        is_answer = body is not node or kind in _ANSWER_TYPES or node.get("role") == "tool" or providers.is_result(kind)
-        # LangChain.js writes a `ToolMessage` as the arguments of its constructor, without a type.
-        is_answer = is_answer or (key_above == "kwargs" and "tool_call_id" in node and "content" in node)
-        if not is_answer or not isinstance(body, dict):
+        body: Any = node
+        if not _KEYS_OF_ANSWERS.isdisjoint(node):
+            body = next(node[key] for key in _ANSWER_WRAPPERS if key in node)
+        elif not _is_answer(node, key_above, kind):
             continue
-        if kind_of(body) == providers.DECISION:
+        if not isinstance(body, dict) or body.get("type") == providers.DECISION:
             continue
         origin = body.get("origin")
         call_id = content.first_text({**origin, **body} if isinstance(origin, dict) else body, _ANSWER_ID)
@@ -152,6 +151,13 @@ def answered(messages: Recorded | Walked) -> Iterator[_CallAnswer]:
         has_failed = has_failed or body.get("status") == "error" or any(body.get(key) is True for key in _FAILED)
         told = result if isinstance(result, str) else ""
         yield call_id, result, content.short(told) or "error" if has_failed else None
+
+
+def _is_answer(node: Mapping[str, Any], key_above: str | None, kind: str | None) -> bool:
+    if kind in _ANSWER_TYPES or node.get("role") == "tool" or (kind is not None and providers.is_result(kind)):
+        return True
+    # LangChain.js writes a `ToolMessage` as the arguments of its constructor, without a type.
+    return key_above == "kwargs" and "tool_call_id" in node and "content" in node
 
 
 def _outcome(output: Recorded, kind: str | None) -> tuple[Recorded, bool]:
@@ -176,7 +182,7 @@ def approvals(said: AttributeValue) -> tuple[CallRequest, ...]:
 
 def approvals_in(messages: Recorded | Walked) -> tuple[CallRequest, ...]:
     """Return the calls that messages ask a person to approve."""
-    asking = (node for node, _, _ in walked(messages) if providers.asks_for_approval(node))
+    asking = (node for node, *_ in walked(messages) if providers.asks_for_approval(node))
     return tuple(request for node in asking if (request := providers.request_of(node)) is not None)
 
 
@@ -185,10 +191,10 @@ def decisions(messages: Recorded | Walked) -> Iterator[CallReading]:
 
     LangChain marks the message of a tool that a person refused, or answered in its place.
     """
-    for node, _, _ in walked(messages):
-        if kind_of(node) == providers.DECISION and (decision := providers.answer_of(node)) is not None:
+    for node, _, _, kind in walked(messages):
+        if kind == providers.DECISION and (decision := providers.answer_of(node)) is not None:
             yield decision
-        elif (call_id := content.text(node.get("tool_call_id"))) and _is_a_persons(node):
+        elif "tool_call_id" in node and (call_id := content.text(node.get("tool_call_id"))) and _is_a_persons(node):
             yield CallReading(call_id=call_id, result=node.get("content", NOT_RECORDED), state="refused")
 
 
@@ -207,13 +213,20 @@ def refusals(messages: Recorded | Walked) -> dict[str, JSON]:
 
 
 def definitions(tools: Recorded) -> dict[str, JSON]:
-    """Return the JSON Schema of each tool's arguments, by tool name."""
+    """Return the JSON Schema of each tool's arguments, by tool name; None for a listed tool without one.
+
+    An object with a name is a tool if it has a schema, or stands in the list of the tools.
+    """
     found: dict[str, JSON] = {}
-    for node, _, _ in walked(tools):
+    for node, _, key_above, _ in walked(tools):
         name = node.get("name")
+        if not isinstance(name, str):
+            continue
         schema = next((node[key] for key in _SCHEMA if isinstance(node.get(key), dict)), None)
-        if isinstance(name, str) and schema:
-            found[name] = schema
+        if schema is not None and schema.keys() == {"json"} and isinstance(schema["json"], dict):
+            schema = schema["json"]  # of Bedrock
+        if schema or (key_above in _LISTS_OF_TOOLS and found.get(name) is None):
+            found[name] = schema or None
     return found
 
 
@@ -237,23 +250,23 @@ def unwrapped(value: Recorded) -> Recorded:
     return value
 
 
-def _request(node: Mapping[str, Any], inner: Mapping[str, Any] | None, key_above: str | None) -> CallRequest | None:
+def _request(
+    node: Mapping[str, Any], inner: Mapping[str, Any] | None, key_above: str | None, kind: str | None
+) -> CallRequest | None:
     body = node if inner is None else inner
     name = content.first_text(body, _NAME)
-    if name is None:
+    if name is None or providers.asks_for_approval(node):
         return None
-    if kind_of(node) in providers.TYPES or providers.asks_for_approval(node):
-        return None if providers.asks_for_approval(node) else providers.request_of(node)
+    if kind in providers.TYPES:
+        return providers.request_of(node)
+    is_typed = inner is not None or kind in REQUEST_TYPES
+    # Without a type it may as well be an object of the model's structured answer.
+    if not is_typed and key_above not in _LISTS and _DISTINCT.isdisjoint(node):
+        return None
     key = next((key for key in NAMES_OF_ARGUMENTS if key in body), None)
     call_id = content.first_text(body, _ID) or (None if inner is None else content.first_text(node, _ID))
-    is_typed = inner is not None or kind_of(node) in REQUEST_TYPES
-    # Without a type it may as well be an object of the model's structured answer.
-    is_listed = key_above in _LISTS or not _DISTINCT.isdisjoint(node)
-    if not is_typed and not (is_listed and key is not None and call_id is not None):
-        return None
-    if inner is not None and key is None:
-        return None
-    if not _ANSWERED.isdisjoint(body):
+    is_whole = key is not None if inner is not None else is_typed or (key is not None and call_id is not None)
+    if not is_whole or not _ANSWERED.isdisjoint(body):
         return None
     return CallRequest(
         name=name,

@@ -35,9 +35,9 @@ def kind_of(node: Mapping[str, Any]) -> str | None:
     return kind if isinstance(kind, str) else None
 
 
-def is_result(kind: str | None) -> bool:
+def is_result(kind: str) -> bool:
     """Return whether this is the type of a result of a call that Anthropic has executed."""
-    return kind is not None and kind.endswith("_tool_result")
+    return kind.endswith("_tool_result")
 
 
 def asks_for_approval(node: Mapping[str, Any]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -15,13 +15,16 @@ from spanscore.dialects import _numbered as numbered
 from spanscore.dialects import _provider_calls as providers
 from spanscore.dialects._edited import edited
 from spanscore.dialects._walked_messages import each_message, walked
-from spanscore.model import JSON, Attributes, AttributeValue, Later, LaterList, OnFirstUse, Recorded
+from spanscore.model import EMPTY, JSON, Attributes, AttributeValue, Later, LaterList, OnFirstUse, Recorded
 
 DECISIONS: Final = (providers.DECISION, messages.LANGCHAIN_DECISION)
 """Of which every text has one that shows the decision of a person."""
 _TYPES: Final = frozenset({"function_call", "function_call_output", "ai", "tool"}) | providers.ITEMS
 """The types of messages without a role: in OpenAI's Responses API, and of LangChain, besides users' and systems'."""
 _CLASSES: Final = frozenset({"AIMessage", "AIMessageChunk", "ToolMessage"})
+_OF_TEXTS: Final = frozenset({"role", "content", "parts", "type", "text"})
+_TEXTS: Final = frozenset({"text", "input_text", "output_text", None})
+"""The fields, and the types, of messages without calls, and of their parts."""
 _WORDS: Final = ("tool", "function", *providers.ITEMS)
 """Of which every text with a call in it has one: no encoder escapes letters."""
 _TOOL_CALL: Final = re.compile(r"tool_calls\.(\d+)\.tool_call\.(?:function\.)?(.+)")
@@ -33,13 +36,14 @@ _HAND_OFF: Final = "transfer_to_"
 def reading(said: AttributeValue = None, sent: AttributeValue = None, tools: AttributeValue = None) -> ModelReading:
     """Return the reading of three attributes: the model's answer, the messages it was sent, and its tools."""
     told = OnFirstUse(lambda: messages.answers_in_messages(content.decoded(sent)))
+    by_provider = Later(lambda: by_provider_in(said)) if messages.has_provider_calls(said) else EMPTY
     return ModelReading(
         requests=messages.requests_in(said),
-        answers=Later(lambda: {**by_provider_in(said), **told.content().results, **refusals_in(sent)}),
-        by_provider=Later(lambda: by_provider_in(said)),
+        answers=Later(lambda: {**by_provider, **told.content().results, **told.content().refusals}),
+        by_provider=by_provider,
         refused=Later(lambda: refusals_in(sent)),
         failures=Later(lambda: {**failures_in(said), **told.content().failures}),
-        tool_definitions=Later(lambda: messages.definitions(content.decoded(tools))),
+        tool_definitions=EMPTY if tools is None else Later(lambda: messages.definitions(content.decoded(tools))),
         history=LaterList(lambda: history_in(sent)),
     )
 
@@ -75,11 +79,13 @@ def history(sent: Recorded) -> Sequence[SentMessage]:
     return _Messages(list(each_message(sent, _is_message)))
 
 
-def without_hand_offs(sent: Sequence[SentMessage]) -> list[SentMessage]:
+def without_hand_offs(sent: Sequence[SentMessage]) -> Sequence[SentMessage]:
     """Return messages of the OpenAI Agents SDK without hand-offs: for the model these are tools, for us no calls."""
     asked = {each.call_id for message in sent for each in message.requests if each.name.startswith(_HAND_OFF)}
     answers = (each for message in sent for each in message.answers)
     handed = {each.call_id for each in answers if each.call_id in asked and _hands_off(each.result)}
+    if not handed:
+        return sent
     return [
         replace(
             message,
@@ -130,6 +136,9 @@ class _Messages(Sequence[SentMessage]):
         places = range(len(self._nodes))[place]
         return self._at(places) if isinstance(places, int) else [self._at(each) for each in places]
 
+    def __iter__(self) -> Iterator[SentMessage]:
+        return map(self._at, range(len(self._nodes)))
+
     def _at(self, place: int) -> SentMessage:
         node, self._nodes[place] = self._nodes[place], None
         if node is not None:
@@ -139,6 +148,9 @@ class _Messages(Sequence[SentMessage]):
 
 def _message(node: dict[str, Any]) -> SentMessage:
     parts = walked(node)
+    is_user_text = model_calls.is_user_text(node)
+    if all(_is_text(part, kind) for part, _, _, kind in parts):
+        return SentMessage(is_user_text=is_user_text)
     answers = [
         edited(CallReading(call_id=call_id, result=result, error=error))
         for call_id, result, error in messages.answered(parts)
@@ -147,10 +159,15 @@ def _message(node: dict[str, Any]) -> SentMessage:
     # Where no result has an id, the last one is in the others.
     with_ids = [answer for answer in answers if answer.call_id]
     return SentMessage(
-        is_user_text=model_calls.is_user_text(node),
+        is_user_text=is_user_text,
         requests=(*messages.requests(parts), *messages.approvals_in(parts)),
         answers=tuple(with_ids or answers[1:] or answers),
     )
+
+
+def _is_text(part: Mapping[str, Any], kind: str | None) -> bool:
+    """Return whether a message or a part of it certainly has nothing but text."""
+    return kind in _TEXTS and _OF_TEXTS.issuperset(part) and part.get("role") != "tool"
 
 
 def _whole(fields: Mapping[str, AttributeValue]) -> dict[str, Any]:

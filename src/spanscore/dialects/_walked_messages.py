@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from spanscore.dialects import _provider_calls as providers
-from spanscore.dialects._provider_calls import kind_of
 from spanscore.model import Recorded
 
 MAX_NODES: Final = 20_000
@@ -22,10 +21,10 @@ _ENTERED: Final = frozenset({dict, list})
 _ARGUMENTS: Final = frozenset(NAMES_OF_ARGUMENTS)
 
 
-class Walked(list[tuple[dict[str, Any], dict[str, Any] | None, str | None]]):
+class Walked(list[tuple[dict[str, Any], dict[str, Any] | None, str | None, str | None]]):
     """The objects in messages. Functions that take messages take these in their place: read once, used often.
 
-    Each with the request that it wraps, if any, and the key that it or its list stands at. In document order.
+    Each with the request that it wraps, if any, the key that it or its list stands at, and its type. In document order.
     """
 
 
@@ -58,13 +57,17 @@ def walked(value: Recorded | Walked) -> Walked:
         if type(node) is list:
             pending += [(item, key) for item in reversed(node) if type(item) in _ENTERED]
             continue
+        kind = told if type(told := node.get("type")) is str else None  # as `kind_of`, which takes longer
+        if _ENTERED.isdisjoint(map(type, node.values())):  # most objects have nothing but values
+            found.append((node, None, key, kind))
+            continue
         inner = None
         if not _WRAPPERS.isdisjoint(node):
             inner = next((node[wrapper] for wrapper in _WRAPPED if isinstance(node.get(wrapper), dict)), None)
-        found.append((node, inner, key))
+        found.append((node, inner, key, kind))
         if inner is not None:
             if _ARGUMENTS.isdisjoint(inner):
                 pending.append((inner, key))
-        elif not _ENTERED.isdisjoint(map(type, node.values())) and kind_of(node) not in REQUEST_TYPES:
+        elif kind not in REQUEST_TYPES:
             pending += [(item, name) for name, item in reversed(node.items()) if type(item) in _ENTERED]
     return found

@@ -28,6 +28,7 @@ from spanscore.dialects._walked_messages import walked
 from spanscore.model import (
     EMPTY,
     JSON,
+    LOG_RECORD,
     NOT_RECORDED,
     Attributes,
     Later,
@@ -75,6 +76,7 @@ _AGENT_FRAMEWORK: Final = frozenset({"agent_framework", "Experimental.Microsoft.
 """The scopes whose runs, in Python and .NET, end with a finish reason that asks for tools only if a person has to
 approve a call."""
 _SESSION: Final = "session.id"
+_CONVERSATIONS: Final = (CONVERSATION, _SESSION)
 DEFINITIONS: Final = "gen_ai.tool.definitions"
 _WORKFLOW: Final = "gen_ai.workflow.name"
 OUTPUT: Final = "gen_ai.output.messages"
@@ -162,7 +164,7 @@ class GenAi:
     )
 
     def read(self, span: Span) -> Reading | None:
-        attributes, is_log = span.attributes, span.is_log
+        attributes, is_log = span.attributes, span.kind == LOG_RECORD
         operation = content.text(attributes.get(OPERATION))
         if operation == _CREATION:
             return None
@@ -177,7 +179,7 @@ class GenAi:
             is_agent=True if operation == "invoke_agent" and not is_log else None,
             is_workflow=is_workflow,
             agent=content.text(attributes.get(_WORKFLOW if is_workflow else AGENT)),
-            conversation_id=content.text(attributes.get(CONVERSATION)) or content.text(attributes.get(_SESSION)),
+            conversation_id=content.first_text(attributes, _CONVERSATIONS),
             response_id=content.text(attributes.get(RESPONSE)),
             ends_asking=span.scope in _AGENT_FRAMEWORK
             and operation == "invoke_agent"
@@ -202,19 +204,16 @@ class GenAi:
         definitions = EMPTY if tools is None else Later(lambda: messages.definitions(content.decoded(tools)))
         if not (parts or span.events or span.is_log or INPUT in span.attributes):
             return ModelReading(requests=requests, asks=asks, tool_definitions=definitions)
+        by_provider = Later(lambda: messages.answers_of_provider(parts))
         sent = OnFirstUse(lambda: messages.answers_in_messages(_message_list(span, INPUT, _SENT)))
         return ModelReading(
             requests=requests,
             asks=asks,
             answers=Later(
-                lambda: {
-                    **messages.answers_of_provider(parts),
-                    **sent.content().results,
-                    **sent.content().refusals,
-                }
+                lambda: {**by_provider.content(), **sent.content().results, **sent.content().refusals},
             ),
             refused=Later(lambda: sent.content().refusals),
-            by_provider=Later(lambda: messages.answers_of_provider(parts)) if parts else EMPTY,
+            by_provider=by_provider if parts else EMPTY,
             failures=Later(lambda: {**messages.failures(parts), **sent.content().failures}),
             tool_definitions=definitions,
             history=LaterList(lambda: _history(span)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, Markers, Reading
@@ -37,10 +36,11 @@ class Langchain(FrameworkDialect):
         if kind == "LLM":
             return None
         node, agent = metadata(span, _NODE), metadata(span, _AGENT)
-        reading = graph(span.name, node, agent, is_marked=kind == "AGENT" or not span.parent_span_id)
-        made_by = metadata(span, INTEGRATION) if reading.is_agent else None
-        return replace(
-            reading,
+        run = graph(span.name, node, agent, is_marked=kind == "AGENT" or not span.parent_span_id)
+        made_by = metadata(span, INTEGRATION) if run.is_agent else None
+        return Reading(
+            is_agent=run.is_agent,
+            agent=run.agent,
             resumes=continues(span, openinference.INPUT, made_by),
             ends_asking=stops_before_tools(made_by, span.attributes.get(openinference.OUTPUT)),
         )

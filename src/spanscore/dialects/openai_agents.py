@@ -76,10 +76,11 @@ class OpenaiAgents(FrameworkDialect):
         return Reading(refuses_silently=True, leaves_out_calls=leaves_out)
 
     def read_model(self, span: Span) -> ModelReading | None:
-        told = content.decoded(span.attributes.get(gen_ai.OUTPUT))
+        said = span.attributes.get(gen_ai.OUTPUT)
+        is_printed = isinstance(said, str) and any(map(said.__contains__, _PRINTED))
         sent = span.attributes.get(gen_ai.INPUT)
         return ModelReading(
-            requests=messages.requests(list(_printed_parts(told))),
+            requests=messages.requests(list(_printed_parts(content.decoded(said)))) if is_printed else (),
             history=LaterList(
                 lambda: sent_messages.without_hand_offs(openinference.history(span) or sent_messages.history_in(sent))
             ),

@@ -24,7 +24,7 @@ from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _numbered as numbered
 from spanscore.dialects import _provider_calls as providers
 from spanscore.dialects import _sent_messages as sent_messages
-from spanscore.model import JSON, NOT_RECORDED, Attributes, AttributeValue, Later, LaterList, Span
+from spanscore.model import EMPTY, JSON, NOT_RECORDED, Attributes, AttributeValue, Later, LaterList, Span
 
 KIND: Final = "openinference.span.kind"
 TOOL_NAME: Final = "tool.name"
@@ -95,6 +95,7 @@ class Openinference:
         # The instrumentors leave out the arguments of a call that has none, and calls that the provider executes.
         left_out = None if span.dropped_attributes else "{}"
         has_others = messages.has_provider_calls(attributes.get(OUTPUT))
+        by_provider = Later(lambda: sent_messages.by_provider_in(attributes.get(OUTPUT))) if has_others else EMPTY
         return ModelReading(
             requests=(
                 ()
@@ -105,12 +106,12 @@ class Openinference:
             asks=finish_reasons.asks(attributes, _FINISH_REASONS),
             answers=Later(
                 lambda: {
-                    **sent_messages.by_provider_in(attributes.get(OUTPUT)),
+                    **by_provider,
                     **_flat_answers(span),
                     **sent_messages.refusals_in(attributes.get(INPUT)),
                 }
             ),
-            by_provider=Later(lambda: sent_messages.by_provider_in(attributes.get(OUTPUT))),
+            by_provider=by_provider,
             failures=Later(lambda: _failures(attributes)),
             refused=Later(lambda: sent_messages.refusals_in(attributes.get(INPUT))),
             tool_definitions=Later(lambda: _definitions(span)),

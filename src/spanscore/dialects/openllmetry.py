@@ -117,8 +117,7 @@ def call(span: Span) -> CallReading:
 
 def _definitions(span: Span) -> dict[str, JSON]:
     return {
-        name: schema
+        name: schema if isinstance(schema := content.decoded(tool.get("parameters")), dict) else None
         for tool in numbered.numbered(span.attributes, _FUNCTIONS, _TOOL)
         if (name := content.text(tool.get("name")))
-        and isinstance(schema := content.decoded(tool.get("parameters")), dict)
     }

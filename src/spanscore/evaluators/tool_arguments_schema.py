@@ -15,7 +15,7 @@ from spanscore.compare.deviations import Deviation
 from spanscore.compare.differences import Difference
 from spanscore.compare.effort import SchemaWork
 from spanscore.compare.expected import need_arguments
-from spanscore.compare.json_schema import Schema, UncheckableError, problem_text
+from spanscore.compare.json_schema import KEYWORDS, Schema, UncheckableError, problem_text
 from spanscore.compare.names import called_names, listed
 from spanscore.evaluators._frame import CallEvaluator
 from spanscore.model import JSON, NOT_RECORDED, Lack, Outcome, Skipped, ToolCall, Trajectory
@@ -62,7 +62,7 @@ class ToolArgumentsSchema(CallEvaluator):
         invalid = {index: found for index, found in problems.items() if found}
         total = len(problems) - len(unchecked)
         if not total:
-            undeclared = trajectory.calls and self.schemas is None and not trajectory.tool_definitions
+            undeclared = trajectory.calls and self.schemas is None and not any(trajectory.tool_definitions.values())
             lacks: tuple[Lack, ...] = ("tool definitions",) if undeclared else ()
             return Skipped(_nothing_checked(len(unchecked), unusable), lacks)
         value = (total - len(invalid)) / total
@@ -95,7 +95,7 @@ class ToolArgumentsSchema(CallEvaluator):
         usable, unusable = {}, {}
         for tool, definition in trajectory.tool_definitions.items():
             name = self._normalise(tool)
-            if name not in called:
+            if definition is None or name not in called:
                 continue
             try:
                 usable[name] = _carried(json.dumps(definition))
@@ -116,7 +116,10 @@ def _carried(text: str) -> Schema:
     """Traces repeat their tool definitions, and getting a schema ready takes longer than all checks together."""
     if len(text) > _LONGEST_SCHEMA:
         raise ValueError(f"the schema has more than {_LONGEST_SCHEMA} characters")
-    return Schema(json.loads(text))
+    schema = json.loads(text)
+    if schema and isinstance(schema, dict) and KEYWORDS.isdisjoint(schema):
+        raise ValueError("it has no keyword of JSON Schema")
+    return Schema(schema)
 
 
 def _problems(schema: Schema, call: ToolCall, work: SchemaWork) -> list[Difference] | None:

@@ -97,7 +97,7 @@ class Trajectory:
     attributes: Attributes = field(default_factory=dict)
     """The attributes for `match` and `expected_from`: of the resource, then of the root span, then `span.name`."""
     tool_definitions: Mapping[str, JSON] = field(default_factory=dict)
-    """JSON Schema of the arguments by tool name, as far as the trace carries it."""
+    """JSON Schema of the arguments by the name of each tool that the trace declares; None where it has no schema."""
     model_calls: tuple[ModelCall, ...] = ()
     """The requests to models, by start. They and the texts below are read only where an evaluator needs them."""
     user_text: tuple[str, ...] = ()

@@ -14,8 +14,11 @@ _Content = TypeVar("_Content", bound=Sized)
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 def value(cls: type[_T]) -> type[_T]:
-    """Make a frozen dataclass as far as type checkers go: at run time, to keep it frozen takes three times as long."""
-    return dataclass(slots=True, kw_only=True, unsafe_hash=True)(cls)
+    """Make a frozen dataclass with fields by keyword, as far as type checkers go.
+
+    At run time, to keep it frozen takes three times as long, and defaults of parameters by keyword are dear.
+    """
+    return dataclass(slots=True, unsafe_hash=True)(cls)
 
 
 class OnFirstUse(Generic[_Content]):
@@ -59,6 +62,9 @@ class LaterList(OnFirstUse[Sequence[_T]], Sequence[_T]):
 
     def __getitem__(self, place: Any) -> Any:
         return self.content()[place]
+
+    def __iter__(self) -> Iterator[_T]:
+        return iter(self.content())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and [*self] == [*other]

@@ -87,7 +87,7 @@ def read_attributes(
     keys = once if wanted is None else wanted
     read: dict[str, AttributeValue] = {}
     size = 0
-    for pair in pairs:
+    for pair in pairs[:]:  # a list: the iterator of a message's field takes longer
         key = keys[pair.key]
         if key is None:
             continue

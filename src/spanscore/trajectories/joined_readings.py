@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, fields, replace
-from itertools import compress
-from operator import attrgetter, is_not
+from dataclasses import fields, replace
+from operator import attrgetter
 from typing import Any, Final
 
 from spanscore.contracts import CallReading, CallState, ModelCallReading, ModelReading, Reading, SentMessage
@@ -18,16 +17,31 @@ _STATES: Final[tuple[CallState, ...]] = ("refused", "waits", "uncertain")
 
 
 class _Fields:
-    """The fields of a kind of reading that have a default: their names, their defaults, and their values in one."""
+    """The fields of a kind of reading, in their order: their names, their defaults, and their values in one."""
 
     def __init__(self, kind: type) -> None:
-        defaults = {each.name: each.default for each in fields(kind) if each.default is not MISSING}
-        self.names: Final = tuple(defaults)
-        self.defaults: Final = tuple(defaults.values())
-        self.values_of: Final[Callable[[object], tuple[Any, ...]]] = attrgetter(*defaults)
+        self.kind: Final[Callable[..., Any]] = kind
+        self.names: Final = tuple(each.name for each in fields(kind))
+        self.values_of: Final[Callable[[object], tuple[Any, ...]]] = attrgetter(*self.names)
+        self.defaults: Final = self.values_of(kind())
+
+    def first_said(self, readings: Iterable[tuple[Any, ...]]) -> list[Any]:
+        """Return the values of all fields, each the first that any of the readings, given as values, sets."""
+        first, *others = readings
+        said = [*first]
+        for values in others:
+            said = [
+                before if before is not default else value
+                for before, default, value in zip(said, self.defaults, values, strict=True)
+            ]
+        return said
 
 
-_FIELDS: Final[Mapping[type, _Fields]] = {kind: _Fields(kind) for kind in (CallReading, Reading, ModelCallReading)}
+_CALLS: Final = _Fields(CallReading)
+_READINGS: Final = _Fields(Reading)
+_MODEL_CALLS: Final = _Fields(ModelCallReading)
+_CALL: Final = _READINGS.names.index("call")
+_OF_SPAN: Final = _READINGS.names.index("of_span")
 
 _OF_MODELS: Final = tuple(each.name for each in fields(ModelReading))
 _VALUES_OF_MODELS: Final = attrgetter(*_OF_MODELS)
@@ -48,14 +62,27 @@ def joined_models(readings: Iterable[ModelReading]) -> ModelReading:
 
     Several values that may be found later are joined later.
     """
-    said: dict[str, Any] = {}
-    for name, values in zip(_OF_MODELS, zip(*map(_VALUES_OF_MODELS, readings), strict=True), strict=True):
-        told = [each for each in values if type(each) in _LATER or each]
-        if len(told) > 1 and name not in _FIRSTS:
-            said[name] = _JOINS[name](told)
-        elif told:
-            said[name] = told[0]
-    return ModelReading(**said)
+    said: dict[str, list[Any]] = {}
+    for reading in readings:
+        for name, value in zip(_OF_MODELS, _VALUES_OF_MODELS(reading), strict=True):
+            if type(value) in _LATER or value:
+                said.setdefault(name, []).append(value)
+    joined: dict[str, Any] = {
+        name: told[0] if len(told) == 1 or name in _FIRSTS else _JOINS[name](told) for name, told in said.items()
+    }
+    return ModelReading(**joined)
+
+
+def joined_definitions(told: Iterable[Mapping[str, JSON]]) -> dict[str, JSON]:
+    """Return all definitions of tools in one: of a tool the last schema, or None if none of them has one."""
+    found: dict[str, JSON] = {}
+    for each in told:
+        found.update((name, schema) for name, schema in each.items() if schema is not None or name not in found)
+    return found
+
+
+def _definitions(told: Sequence[Mapping[str, JSON]]) -> Later:
+    return Later(lambda: joined_definitions(reversed(told)))
 
 
 def _first(told: Sequence[Mapping[str, JSON]]) -> Later:
@@ -72,7 +99,8 @@ def _first_list(told: Sequence[Sequence[SentMessage]]) -> LaterList[SentMessage]
 
 _FIRSTS: Final = frozenset({"requests", "asks"})
 _JOINS: Final[Mapping[str, Callable[[Any], object]]] = {
-    **dict.fromkeys(("output_tools", "answers", "tool_definitions"), _first),
+    **dict.fromkeys(("output_tools", "answers"), _first),
+    "tool_definitions": _definitions,
     **dict.fromkeys(("refused", "failures", "by_provider"), _all),
     "history": _first_list,
 }
@@ -82,7 +110,7 @@ def joined_calls(calls: Sequence[CallReading]) -> CallReading:
     """Return one call from several readings of it: of each field the first recorded, and the first reading's error."""
     if len(calls) == 1:
         return calls[0]
-    said = _first_said(CallReading, map(_FIELDS[CallReading].values_of, calls))
+    said = dict(zip(_CALLS.names, _CALLS.first_said(map(_CALLS.values_of, calls)), strict=True))
     said["other_names"] = tuple(dict.fromkeys(name for call in calls for name in call.other_names))
     said["error"], said["error_type"] = calls[0].error, calls[0].error_type
     said["state"] = next((state for state in _STATES if any(call.state == state for call in calls)), "made")
@@ -94,7 +122,7 @@ def joined_model_calls(readings: Sequence[ModelCallReading]) -> ModelCallReading
     if len(readings) == 1:
         return readings[0]
     is_request = False if any(reading.is_request is False for reading in readings) else None
-    said = _first_said(ModelCallReading, map(_FIELDS[ModelCallReading].values_of, readings))
+    said = dict(zip(_MODEL_CALLS.names, _MODEL_CALLS.first_said(map(_MODEL_CALLS.values_of, readings)), strict=True))
     return ModelCallReading(**{**said, "is_request": is_request})
 
 
@@ -105,31 +133,21 @@ def joined_readings(ranked: Sequence[tuple[int, Reading]]) -> Reading | None:
     """
     if len(ranked) <= 1:
         return ranked[0][1] if ranked else None
-    known = _FIELDS[Reading]
     telling = []
     for rank, each in ranked:
-        values = known.values_of(each)
-        if values != known.defaults or each.of_span:
+        values = _READINGS.values_of(each)
+        if values != _READINGS.defaults:
             telling.append((rank, each, values))
     if len(telling) <= 1:
         return telling[0][1] if telling else ranked[0][1]
-    said = _first_said(Reading, [values for _, _, values in telling])
-    if any(each.of_span for _, each, _ in telling):
-        said["of_span"] = {key: value for _, each, _ in reversed(telling) for key, value in each.of_span.items()}
-    if "call" in said:
+    said = _READINGS.first_said([values for _, _, values in telling])
+    said[_OF_SPAN] = {key: value for _, each, _ in reversed(telling) for key, value in each.of_span.items()}
+    if said[_CALL] is not None:
         calls = [(precedence, reading.call) for precedence, reading, _ in telling if reading.call is not None]
         call = joined_calls([call for precedence, call in calls if precedence == calls[0][0]])
         # An attribute of the conventions, which most frameworks' own lack.
         if call.tool_type is None and (tool_type := next((each.tool_type for _, each in calls if each.tool_type), "")):
             call = replace(call, tool_type=tool_type)
-        said["call"] = call
-    return Reading(**said)
-
-
-def _first_said(kind: type, readings: Iterable[tuple[Any, ...]]) -> dict[str, Any]:
-    """Return the fields that any of the readings, given as values, sets, each with the first value."""
-    known = _FIELDS[kind]
-    said: dict[str, Any] = {}
-    for values in reversed([*readings]):
-        said.update(compress(zip(known.names, values, strict=True), map(is_not, values, known.defaults)))
-    return said
+        said[_CALL] = call
+    joined: Reading = _READINGS.kind(*said)
+    return joined

@@ -13,6 +13,7 @@ from spanscore.compare.matching import json_key
 from spanscore.contracts import CallReading, CallRequest, CallState
 from spanscore.dialects import failure_in, state_of_result
 from spanscore.model import JSON, NOT_RECORDED, Recorded
+from spanscore.trajectories.joined_readings import joined_definitions
 from spanscore.trajectories.model_answers import each_once
 from spanscore.trajectories.readings import NONE
 from spanscore.trajectories.resumption import Resumption
@@ -101,7 +102,7 @@ class Requested:
     @cached_property
     def definitions(self) -> Mapping[str, JSON]:
         """The JSON Schemas of the tools that the models' spans declare, by name."""
-        return dict(chain.from_iterable(reading.tool_definitions.items() for reading in self._readings.values()))
+        return joined_definitions(reading.tool_definitions for reading in self._readings.values())
 
     @cached_property
     def _refused(self) -> frozenset[str]:

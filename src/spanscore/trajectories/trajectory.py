@@ -25,6 +25,7 @@ from spanscore.model import (
     Unit,
     reported_trace_id,
 )
+from spanscore.trajectories.joined_readings import joined_definitions
 from spanscore.trajectories.listed_calls import executed_calls, requested_calls
 from spanscore.trajectories.lost_calls import lost_calls
 from spanscore.trajectories.masked import is_masked, without_marks
@@ -246,16 +247,14 @@ def _silent(tree: SpanTree, requested: Requested, withheld: Withheld, run_of: Se
 def _tool_definitions(
     reader: DialectReader, spans: Sequence[Span], order: Sequence[int], readings: Sequence[Reading]
 ) -> dict[str, JSON]:
-    """Return the JSON Schemas of the tools. A report keeps what this is given, so the messages of models are not in it.
+    """Return the definitions of the tools. A report keeps what this is given, so the messages of models are not in it.
 
     Raises:
         DialectFailedError: some cannot be read: a check with only the others might pass wrongly.
     """
-    found: dict[str, JSON] = {}
     failed_before = reader.failures.copy()
-    for index in order:
-        if readings[index] != NO_READING:
-            found.update(reader.read_model(spans[index]).tool_definitions)
+    telling = [index for index in order if readings[index] != NO_READING]
+    found = joined_definitions(reader.read_model(spans[index]).tool_definitions for index in telling)
     if failures := reader.failures - failed_before:
         raise DialectFailedError(_failed(failures))
     return found

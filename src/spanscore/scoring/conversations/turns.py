@@ -19,6 +19,7 @@ from spanscore.model import (
     Unit,
     WithheldCall,
 )
+from spanscore.trajectories.joined_readings import joined_definitions
 from spanscore.trajectories.trajectory import DialectFailedError
 
 VERSION: Final = 1
@@ -142,7 +143,7 @@ def joined_turns(turns: Iterable[Turn], *, continued: bool = False) -> JoinedTur
         last,
         calls=calls,
         unit=Unit.CONVERSATION,
-        tool_definitions={name: each for run in runs for name, each in run.tool_definitions.items()},
+        tool_definitions=joined_definitions(run.tool_definitions for run in runs),
         model_calls=tuple(each for run in runs for each in run.model_calls),
         user_text=_texts(run.user_text for run in runs),
         system_text=_texts(run.system_text for run in runs),
