@@ -50,6 +50,7 @@ ROWS: Final[dict[tuple[str, str], str]] = {
     ("OpenAI Agents SDK, Python", "Logfire"): "logfire-openai-agents-approval",
     ("OpenAI Agents SDK, Python", "OpenTelemetry"): "openai-agents-approval-genai",
     ("OpenAI Agents SDK, Python", "OpenTelemetry, v2"): "openai-agents-approval-v2",
+    ("OpenAI Agents SDK, Python", "OpenLIT"): "openai-agents-approval-openlit",
     ("OpenAI Agents SDK, Python", "OpenLLMetry"): "openai-agents-approval-tl",
     ("OpenAI Agents SDK, JavaScript", "OpenInference"): "openai-agents-js-approval openai-agents-js-approval-sub",
     (

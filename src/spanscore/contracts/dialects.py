@@ -167,6 +167,8 @@ class ModelReading:
     asks: bool = False
     """The answer asks for tools by its finish reason, or may ask for them as its text is cut off. Without `requests`,
     the tools are unknown."""
+    leaves_out_requests: bool = False
+    """The answer is recorded without the calls that it asks for: the `history` of the next request lists them."""
     output_tools: Mapping[str, JSON] = field(default_factory=dict)
     """The tools by which the model hands in its structured output, by name: nothing runs them, and `requests` for them
     are left out. May be found when it is first looked at."""

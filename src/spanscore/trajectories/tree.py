@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from spanscore.compare.matching import json_key
 from spanscore.contracts import CallReading, ModelReading, Reading
+from spanscore.trajectories.left_out_requests import listed_by_next
 from spanscore.trajectories.readings import NO_READING, NONE, Readings, says_nothing
 
 _UNKNOWN: Final = -2
@@ -104,7 +105,7 @@ class SpanTree:
         above = self.nearest(runs) if runs else []
         for run in {above[index] for index in self.models if runs and above[index] != NONE}:
             found[run] = replace(found[run], asks=False)
-        return found
+        return found if not any(reading.leaves_out_requests for reading in found.values()) else listed_by_next(found)
 
     def arguments_key(self, index: int) -> Hashable:
         """Return the key of the arguments in the span of a call, or of a part of one, by which they are equal as JSON.
