@@ -153,3 +153,27 @@ def test_ids_of_items_are_not_those_of_calls() -> None:
     )
 
     assert [each.call_id for each in run.calls] == ["call_1"]
+
+
+PYDANTIC_AI = "openlit.instrumentation.pydantic_ai"
+
+
+def test_a_tool_span_of_pydantic_ai_without_a_name_is_a_step() -> None:
+    """The calls are those that the model asked for."""
+    said = [{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "book", "arguments": {"n": 1}}]}]
+    (run,) = read(
+        span(1, "invoke_agent desk", {"gen_ai.agent.name": "desk"}, scope=PYDANTIC_AI),
+        span(2, "chat m", {"gen_ai.operation.name": "chat", "gen_ai.output.messages": json.dumps(said)}, parent=1),
+        span(3, "execute_tool m", {"gen_ai.operation.name": "execute_tool"}, parent=1, scope=PYDANTIC_AI),
+    )
+
+    assert [(each.name, each.call_id, each.agent) for each in run.calls] == [("book", "c1", "desk")]
+
+
+def test_the_output_of_pydantic_ai_shows_for_which_calls_a_run_waits() -> None:
+    """The calls are printed as objects."""
+    waits = "DeferredToolRequests(calls=[], approvals=[ToolCallPart(tool_name='book', args='{}', tool_call_id='c1')])"
+    held = {"gen_ai.agent.name": "desk", "gen_ai.operation.name": "execute_task", "gen_ai.output.messages": waits}
+    (run,) = read(span(1, "invoke_agent desk", held, scope=PYDANTIC_AI))
+
+    assert run.completeness.paused == ("book",)

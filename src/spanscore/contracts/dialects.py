@@ -122,7 +122,8 @@ class Reading:
     only_if_asked: bool = False
     """The framework makes this call only if a model asks for it: a run that begins with it continues after a pause."""
     not_a_call: bool = False
-    """The span looks like a tool call to a shared convention, but is none; overrules every other dialect."""
+    """The span looks like a tool call to a shared convention, but is none; overrules every other dialect. With
+    `is_workflow` it is a step in which any number of calls is made."""
     is_model: bool = False
     """The span is one request to a model: `read_model` returns the model's answer."""
     is_agent: bool | None = None

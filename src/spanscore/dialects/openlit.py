@@ -6,11 +6,12 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from spanscore.contracts import CallReading, CaptureSetting, Markers, ModelReading, Reading
+from spanscore.contracts import CallReading, CallRequest, CaptureSetting, Markers, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import gen_ai
 from spanscore.dialects._framework import FrameworkDialect
+from spanscore.dialects._literals import printed
 from spanscore.dialects._tool_message import tool_message
 from spanscore.model import Span
 
@@ -37,6 +38,8 @@ _OPENAI_AGENTS: Final = "openlit.instrumentation.openai_agents"
 _AGENT_RUN: Final = "invoke_agent"
 _RUNS: Final = ("invoke_workflow", _AGENT_RUN)
 _OPENAI: Final = "openlit.instrumentation.openai"
+_PYDANTIC_AI: Final = "openlit.instrumentation.pydantic_ai"
+_DEFERRED: Final = "DeferredToolRequests("
 _RESPONSES: Final = "openai.api.type"
 _ITEM: Final = "fc_"
 """The beginning of the ids that OpenAI's Responses API gives the items of an answer, beside the ids of the calls."""
@@ -53,7 +56,8 @@ class Openlit(FrameworkDialect):
     no exception events. Until a tool returns, the call id is the id of LangChain's run, which is not the model's; a
     failed call keeps it. OpenLIT writes every node of a graph as an agent's run. The agent is the graph, which
     `gen_ai.workflow.name` names. Of the OpenAI Agents SDK it also writes each turn so, without a name; a tool that
-    waits for approval has a span without a result, and messages to a model by the Responses API are without calls.
+    waits for approval has a span without a result, and messages to a model by the Responses API are without calls. Of
+    Pydantic AI it writes a tool's span for each step that handles an answer of a model, and none for a call.
     """
 
     markers = Markers(
@@ -66,14 +70,9 @@ class Openlit(FrameworkDialect):
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
         if attributes.get(gen_ai.OPERATION) != gen_ai.EXECUTE_TOOL:
-            if span.scope == _LANGGRAPH:
-                return _graph(span)
-            if span.scope == _OPENAI:
-                return Reading(leaves_out_calls=_is_of_responses(span))
-            if span.scope == _OPENAI_AGENTS and attributes.get(gen_ai.OPERATION) in _RUNS:
-                return _agents_run(span)
-            resumes = (content.text(attributes.get(_GIVEN)) or "").startswith(_RESUMED)
-            return Reading(resumes=True) if resumes else None
+            return _around_calls(span)
+        if span.scope == _PYDANTIC_AI and gen_ai.TOOL_NAME not in attributes:
+            return Reading(not_a_call=True, is_workflow=True)
         given = attributes.get(gen_ai.ARGUMENTS)
         message = tool_message(content.decoded(attributes.get(gen_ai.RESULT)))
         call_id = content.identifier(attributes.get(gen_ai.CALL_ID))
@@ -103,6 +102,21 @@ class Openlit(FrameworkDialect):
         return ModelReading(requests=tuple(replace(request, call_id=call_id) for request in asked))
 
 
+def _around_calls(span: Span) -> Reading | None:
+    """Return the reading of a span that is no tool's."""
+    attributes = span.attributes
+    if span.scope == _LANGGRAPH:
+        return _graph(span)
+    if span.scope == _PYDANTIC_AI:
+        return _pydantic_run(span) if span.name.startswith(_AGENT_RUN) else None
+    if span.scope == _OPENAI:
+        return Reading(leaves_out_calls=_is_of_responses(span))
+    if span.scope == _OPENAI_AGENTS and attributes.get(gen_ai.OPERATION) in _RUNS:
+        return _agents_run(span)
+    resumes = (content.text(attributes.get(_GIVEN)) or "").startswith(_RESUMED)
+    return Reading(resumes=True) if resumes else None
+
+
 def _is_of_responses(span: Span) -> bool:
     return span.scope == _OPENAI and span.attributes.get(_RESPONSES) == "responses"
 
@@ -110,6 +124,24 @@ def _is_of_responses(span: Span) -> bool:
 def _graph(span: Span) -> Reading:
     name = content.text(span.attributes.get("gen_ai.workflow.name"))
     return Reading(is_agent=name is not None, agent=name)
+
+
+def _pydantic_run(span: Span) -> Reading:
+    agent = content.text(span.attributes.get(gen_ai.AGENT))
+    output = content.text(span.attributes.get(gen_ai.OUTPUT)) or ""
+    return Reading(is_agent=True, agent=agent, waits=_deferred(output))
+
+
+def _deferred(output: str) -> tuple[CallRequest, ...]:
+    """Return the calls that wait by the output of a run of Pydantic AI, which is printed."""
+    told = printed(output) if output.startswith(_DEFERRED) else None
+    lists = (content.field(told, name) for name in ("calls", "approvals"))
+    return tuple(
+        CallRequest(name=name, call_id=content.text(content.field(each, "tool_call_id")))
+        for parts in lists
+        for each in (parts if isinstance(parts, list) else ())
+        if (name := content.text(content.field(each, "tool_name")))
+    )
 
 
 def _agents_run(span: Span) -> Reading:

@@ -149,7 +149,7 @@ class SpanTree:
         return all(above[index] != NONE for index in others)
 
     def _add(self, index: int, reading: Reading) -> None:
-        if reading.not_a_call:
+        if reading.not_a_call and not reading.is_workflow:
             self.not_calls.append(index)
         if reading.call is not None:
             if reading.part_of_call:
