@@ -50,6 +50,7 @@ ROWS: Final[dict[tuple[str, str], str]] = {
     ("Mastra", "its own"): "mastra-approval",
     ("OpenAI Agents SDK, Python", "OpenInference"): "openai-agents-approval openai-agents-approval-client",
     ("OpenAI Agents SDK, Python", "Logfire"): "logfire-openai-agents-approval",
+    ("OpenAI Agents SDK, Python", "MLflow"): "openai-agents-approval-mlflow",
     ("OpenAI Agents SDK, Python", "OpenTelemetry"): "openai-agents-approval-genai",
     ("OpenAI Agents SDK, Python", "OpenTelemetry, v2"): "openai-agents-approval-v2",
     ("OpenAI Agents SDK, Python", "OpenLIT"): "openai-agents-approval-openlit",
