@@ -125,9 +125,10 @@ class SpanTree:
             while outer != NONE and outer not in around:
                 around.add(outer)
                 outer = self.parents[outer]
-        return [index for index in self.models if index not in around or self._is_request(index)]
+        return [index for index in self.models if index not in around or self.is_request(index)]
 
-    def _is_request(self, index: int) -> bool:
+    def is_request(self, index: int) -> bool:
+        """Return whether the span of a model is one request, and not a whole run."""
         if index in self.agents:
             return False
         told = self.reader.read_model_call(self.spans[index])
