@@ -41,7 +41,6 @@ AGENT_NOT_TOLD = {
     "langgraph-js-approval-tl": "a graph's span is called as its class is",
     "langchain-splunk": "the sub-agent's span is that of a step",
     "langsmith-js-otel": "the sub-agent's span is that of any chain",
-    "livekit-1.3": "only the agent with which a session begins is named",
     "llama-index-approval-genai": "a call with which a workflow continues is above no agent's span",
     "llama-index-approval-nocontent": "the agent's name is content",
     "llama-index-tl": "an agent whose answers are streamed shows in the steps that do not ask its model",

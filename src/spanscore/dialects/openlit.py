@@ -129,7 +129,7 @@ def _graph(span: Span) -> Reading:
 def _pydantic_run(span: Span) -> Reading:
     agent = content.text(span.attributes.get(gen_ai.AGENT))
     output = content.text(span.attributes.get(gen_ai.OUTPUT)) or ""
-    return Reading(is_agent=True, agent=agent, waits=_deferred(output))
+    return Reading(is_agent=True, agent=agent, waits=_deferred(output), refuses_silently=True)
 
 
 def _deferred(output: str) -> tuple[CallRequest, ...]:
