@@ -181,7 +181,8 @@ class GenAi:
             conversation_id=content.text(attributes.get(CONVERSATION)) or content.text(attributes.get(_SESSION)),
             response_id=content.text(attributes.get(RESPONSE)),
             ends_asking=is_of_framework and finish_reasons.asks(attributes, finish_reasons.READS),
-            refuses_silently=is_of_framework,
+            # With content, the messages to models show a refusal.
+            refuses_silently=is_of_framework and OUTPUT not in attributes,
             content_elsewhere=not _ELSEWHERE.isdisjoint(attributes),
             of_span=_moved(span) if is_log and is_model else {},
         )
