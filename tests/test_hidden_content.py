@@ -34,7 +34,6 @@ REDACTED: Final = "__REDACTED__"
 PAUSING: Final = [name for name in NAMES if re.search("approval|confirm|interrupt|^ag2|^claude-sdk-py-oi", name)]
 
 UNDECIDED: Final = {
-    "agent-framework-approval": "a trace that continues after a refused call has one span of a model and no other sign",
     "agno-approval-genai": "only the result of the agent's run shows a pause, and only its input that it continues",
     "langgraph-approval-before": "only what an agent returns shows that its graph has stopped before its tools",
     "langgraph-js-approval-tl": "only the steps of a graph name its tools, and show a refusal and that a run continues",

@@ -251,3 +251,26 @@ def test_a_call_with_which_a_later_run_begins_once_more_is_one_call(
     )
 
     assert expected == [(int.from_bytes(each.span_id or b""), each.may_be_refused) for each in found.calls]
+
+
+def test_the_span_of_a_run_has_results_of_its_own_calls() -> None:
+    """OpenInference writes all requests of a run into one span; calls of earlier turns are in it as well."""
+    sent = ["user", "assistant c1", "tool c1", "user", "assistant c2", "tool c2"]
+    held: dict[str, Any] = {"openinference.span.kind": "LLM", "llm.output_messages.0.message.role": "assistant"}
+    for place, message in enumerate(sent):
+        role, _, call_id = message.partition(" ")
+        key = f"llm.input_messages.{place}.message"
+        held[f"{key}.role"] = role
+        if role == "assistant":
+            held[f"{key}.tool_calls.0.tool_call.id"] = call_id
+            held[f"{key}.tool_calls.0.tool_call.function.name"] = "book"
+        else:
+            held |= {f"{key}.content": f"said {call_id}"} | ({f"{key}.tool_call_id": call_id} if call_id else {})
+    asked = "llm.output_messages.0.message.tool_calls.0.tool_call"
+    held |= {f"{asked}.id": "c2", f"{asked}.function.name": "book"}
+    (run,) = read(
+        span(1, "agent_run [desk]", {"openinference.span.kind": "AGENT"}, scope=OPENINFERENCE),
+        span(2, "invoke_agent desk", held, parent=1, scope="gcp.vertex.agent"),
+    )
+
+    assert [(each.call_id, each.result) for each in run.calls if not each.restored] == [("c2", "said c2")]

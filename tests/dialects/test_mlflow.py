@@ -71,3 +71,34 @@ def test_an_agent_has_its_own_name_where_the_span_has_that_of_a_method() -> None
     assert calls(*named) == [call(3, "book", {}, agent="planner")]
     assert [run.agent for run in read(*named)] == ["planner"]
     assert [run.agent for run in read(*nameless)] == ["Agent.run_sync"]
+
+
+def agents_run(*spans: Span) -> tuple[Span, ...]:
+    """A run of the OpenAI Agents SDK: the method's span is around that of the agent."""
+    root = traced(1, "AgentRunner.run", "AGENT", **{"openai.agent_run_root": True})
+    asked = [{"type": "function_call", "call_id": "c1", "name": "book", "arguments": "{}"}]
+    return root, traced(2, "desk", "AGENT"), traced(3, "Response", "CHAT_MODEL", spanOutputs=asked), *spans
+
+
+def test_a_tool_of_openai_agents_whose_output_is_null_waits_at_the_end() -> None:
+    """The span of a function that returns nothing has the function's name."""
+    (run,) = read(*agents_run(traced(4, "book", "TOOL", spanInputs={}, spanOutputs=None)))
+    (made,) = read(*agents_run(traced(4, "book", "TOOL", spanFunctionName="book", spanInputs={}, spanOutputs=None)))
+
+    assert (run.agent, run.calls, run.completeness.paused) == ("desk", (), ("book",))
+    assert made.calls == (call(4, "book", {}, result=None, call_id="c1", agent="desk"),)
+
+
+def test_a_hand_off_of_openai_agents_is_no_call() -> None:
+    """The next model is sent its result."""
+    asked = [{"type": "function_call", "call_id": "c2", "name": "transfer_to_x", "arguments": "{}"}]
+    sent = [*asked, {"type": "function_call_output", "call_id": "c2", "output": '{"assistant": "x"}'}]
+    (run,) = read(
+        *agents_run(),
+        traced(4, "book", "TOOL", spanInputs={}, spanOutputs='{"id": 7}'),
+        traced(5, "Response", "CHAT_MODEL", spanOutputs=asked),
+        traced(6, "Handoff", "CHAIN", spanInputs={"from_agent": "desk"}, spanOutputs={"to_agent": "x"}),
+        traced(7, "Response", "CHAT_MODEL", spanInputs=sent, spanOutputs="Done."),
+    )
+
+    assert [(each.name, each.result) for each in run.calls] == [("book", {"id": 7})]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dialects.spans import call, calls, exception, read, span
+from dialects.spans import call, calls, exception, read, span, span_id
 from spanscore.model import Span, StatusCode
 
 LANGCHAIN = "openlit.instrumentation.langchain"
@@ -95,3 +95,85 @@ def test_a_graph_that_is_given_a_persons_answer_continues(given: str, *, is_unse
     (trajectory,) = read(span(1, "invoke_agent planner", run, scope=LANGCHAIN), tool(2, arguments="{}"))
 
     assert trajectory.completeness.begin_unseen == is_unseen
+
+
+AGENTS = "openlit.instrumentation.openai_agents"
+
+
+def part(number: int, operation: str, parent: int, agent: str | None = None) -> Span:
+    """A span of a run of the OpenAI Agents SDK that is no call."""
+    named = {} if agent is None else {"gen_ai.agent.name": agent}
+    return span(number, operation, {"gen_ai.operation.name": operation, **named}, parent=parent, scope=AGENTS)
+
+
+def test_a_tool_of_openai_agents_without_a_result_waits_at_the_end() -> None:
+    """A span without a name is a turn, not a run of an agent."""
+    (run,) = read(
+        part(1, "invoke_workflow", 0),
+        part(2, "invoke_agent", 1),
+        part(3, "invoke_agent", 2, "desk"),
+        part(4, "invoke_agent", 3),
+        span(5, "chat m", {"gen_ai.operation.name": "chat"}, parent=4, scope="openlit.instrumentation.openai"),
+        tool(6, AGENTS, arguments="{}")._replace(parent_span_id=span_id(4)),
+    )
+
+    assert (run.agent, run.calls, run.completeness.paused) == ("desk", (), ("book",))
+    assert run.invocations is not None
+    assert [each.agent for each in run.invocations] == ["desk"]
+
+
+@pytest.mark.parametrize(("root", "expected"), [("invoke_workflow", False), ("invoke_agent", True)])
+def test_a_run_of_openai_agents_that_continues_has_no_workflow_around_it(root: str, *, expected: bool) -> None:
+    """Its calls before the pause are in another trace."""
+    (run,) = read(part(1, root, 0), part(2, "invoke_agent", 1, "desk"), tool(3, AGENTS, arguments="{}", result="1"))
+
+    assert run.completeness.begin_unseen is expected
+
+
+def test_the_creation_of_an_agent_is_no_run() -> None:
+    """Its span is a trace of its own."""
+    (run,) = read(part(1, "create_agent", 0, "desk"))
+
+    assert not run.recognised
+
+
+def test_ids_of_items_are_not_those_of_calls() -> None:
+    """The Responses API gives both; the span has the id of its last call beside the messages."""
+    said = [{"role": "assistant", "parts": [{"type": "tool_call", "id": "fc_1", "name": "book", "arguments": {}}]}]
+    held = {
+        "gen_ai.operation.name": "chat",
+        "openai.api.type": "responses",
+        "gen_ai.tool.call.id": "call_1",
+        "gen_ai.output.messages": json.dumps(said),
+    }
+    (run,) = read(
+        part(1, "invoke_agent", 0, "desk"),
+        span(2, "chat m", held, parent=1, scope="openlit.instrumentation.openai"),
+        tool(3, AGENTS, arguments="{}", result="1"),
+    )
+
+    assert [each.call_id for each in run.calls] == ["call_1"]
+
+
+PYDANTIC_AI = "openlit.instrumentation.pydantic_ai"
+
+
+def test_a_tool_span_of_pydantic_ai_without_a_name_is_a_step() -> None:
+    """The calls are those that the model asked for."""
+    said = [{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "book", "arguments": {"n": 1}}]}]
+    (run,) = read(
+        span(1, "invoke_agent desk", {"gen_ai.agent.name": "desk"}, scope=PYDANTIC_AI),
+        span(2, "chat m", {"gen_ai.operation.name": "chat", "gen_ai.output.messages": json.dumps(said)}, parent=1),
+        span(3, "execute_tool m", {"gen_ai.operation.name": "execute_tool"}, parent=1, scope=PYDANTIC_AI),
+    )
+
+    assert [(each.name, each.call_id, each.agent) for each in run.calls] == [("book", "c1", "desk")]
+
+
+def test_the_output_of_pydantic_ai_shows_for_which_calls_a_run_waits() -> None:
+    """The calls are printed as objects."""
+    waits = "DeferredToolRequests(calls=[], approvals=[ToolCallPart(tool_name='book', args='{}', tool_call_id='c1')])"
+    held = {"gen_ai.agent.name": "desk", "gen_ai.operation.name": "execute_task", "gen_ai.output.messages": waits}
+    (run,) = read(span(1, "invoke_agent desk", held, scope=PYDANTIC_AI))
+
+    assert run.completeness.paused == ("book",)

@@ -33,7 +33,9 @@ ROWS: Final[dict[tuple[str, str], str]] = {
         "langgraph-approval langgraph-approval-again langgraph-approval-before langgraph-approval-edited "
         "langgraph-approval-ids"
     ),
+    ("LangChain, LangGraph", "Langfuse"): "langgraph-approval-langfuse",
     ("LangChain, LangGraph", "LangSmith"): "langgraph-approval-langsmith",
+    ("LangChain, LangGraph", "MLflow"): "langgraph-approval-mlflow",
     ("LangChain, LangGraph", "OpenLIT"): "langgraph-approval-openlit",
     ("LangChain, LangGraph", "OpenLLMetry"): "langgraph-approval-tl",
     ("LangChain, LangGraph", "traceAI"): "traceai-langgraph-approval",
@@ -48,14 +50,17 @@ ROWS: Final[dict[tuple[str, str], str]] = {
     ("Mastra", "its own"): "mastra-approval",
     ("OpenAI Agents SDK, Python", "OpenInference"): "openai-agents-approval openai-agents-approval-client",
     ("OpenAI Agents SDK, Python", "Logfire"): "logfire-openai-agents-approval",
+    ("OpenAI Agents SDK, Python", "MLflow"): "openai-agents-approval-mlflow",
     ("OpenAI Agents SDK, Python", "OpenTelemetry"): "openai-agents-approval-genai",
     ("OpenAI Agents SDK, Python", "OpenTelemetry, v2"): "openai-agents-approval-v2",
+    ("OpenAI Agents SDK, Python", "OpenLIT"): "openai-agents-approval-openlit",
     ("OpenAI Agents SDK, Python", "OpenLLMetry"): "openai-agents-approval-tl",
     ("OpenAI Agents SDK, JavaScript", "OpenInference"): "openai-agents-js-approval openai-agents-js-approval-sub",
     (
         "Pydantic AI",
         "its own",
     ): "pydantic-ai-approval pydantic-ai-approval-again pydantic-ai-approval-ids pydantic-ai-approval-v2",
+    ("Pydantic AI", "OpenLIT"): "pydantic-ai-approval-openlit",
     ("Strands", "its own"): "strands-interrupt strands-interrupt-semconv",
     ("Strands", "OpenInference"): "strands-interrupt-semconv:oi- strands-interrupt-inner",
     ("TanStack AI", "its own"): "tanstack-ai-approval",
@@ -109,11 +114,11 @@ class Pauses:
         made = [call for call in run.calls if not call.restored]
         self.has_content |= any(NOT_RECORDED not in (call.arguments, call.result) for call in made)
         if part.scenario.endswith("asks"):
-            self._pauses["yes" if seen.paused else "unknown" if seen.may_pause else "no"] += 1
+            self._pauses["yes" if seen.paused else "unknown" if seen.may_pause or run.unread else "no"] += 1
             self._named["yes" if seen.paused and all(seen.paused) else "no"] += 1
         if "resumed" in part.scenario and "parallel" not in part.scenario:
             is_known = part.before <= Counter(call.name for call in run.calls if call.restored)
-            is_unknown = seen.begin_unseen or seen.may_continue or (seen.uncertain and not is_known)
+            is_unknown = seen.begin_unseen or seen.may_continue or run.unread or (seen.uncertain and not is_known)
             self._earlier["unknown" if is_unknown else "yes" if seen.resumed and is_known else "no"] += 1
 
     @property

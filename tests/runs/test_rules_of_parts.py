@@ -75,6 +75,16 @@ OTHERS: Final = {
     "openai-agents-approval-tl": {"hidden-approved-resumed": UNSEEN},
     # The messages leave the calls out.
     "openai-agents-approval-v2": dict.fromkeys(("approved-resumed", "parallel-resumed"), "- - + + + +"),
+    "openai-agents-approval-openlit": {
+        **dict.fromkeys(("approved-resumed", "parallel-resumed"), UNSEEN),
+        "rejected-resumed": SKIPPED,
+    },
+    # Nor is a call in the spans of the part that continues.
+    "pydantic-ai-approval-openlit": dict.fromkeys(
+        ("approved-resumed", "rejected-resumed", "parallel-resumed"), SKIPPED
+    ),
+    # The messages leave the answer to the other call out.
+    "openai-agents-approval-mlflow": {"parallel-resumed": UNSEEN},
     "openai-agents-approval-genai": dict.fromkeys(("conv-resumed", "hidden-approved-resumed"), UNSEEN),
     "logfire-openai-agents-approval": {
         "reason-resumed": SKIPPED,

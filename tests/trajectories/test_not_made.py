@@ -19,6 +19,7 @@ PAY, BOOK, NAMELESS = (CallRequest(name=name) for name in ("pay", "book", ""))
 PAY1, BOOK2 = CallRequest(name="pay", call_id="c1"), CallRequest(name="book", call_id="c2")
 DENIED: Final = "The tool call was denied."
 AGENT: Final = lasting(given_agent(1), 90)
+AGAIN: Final = given_agent(6)
 UNENDED: Final = AGENT._replace(end_ns=0)
 ENDS_ASKING: Final = lasting(given_agent(1, ends_asking=True), 90)
 
@@ -92,6 +93,21 @@ def refusing(number: int, *requests: CallRequest, **more: Any) -> Span:
     [
         ("no model is asked after it", [AGENT, asked(2), doubtful(4)], told(spans={2: "waits"})),
         ("a model is asked after it", [AGENT, asked(2), doubtful(4), asked(6)], told()),
+        (
+            "its agent is run again after it",
+            [AGENT, asked(2), doubtful(4), AGAIN, asked(7, parent=6)],
+            told(doubted=[2]),
+        ),
+        (
+            "its agent is run again and sent its result",
+            [AGENT, asked(2, PAY1), doubtful(4, "pay", "c1"), AGAIN, asked(7, parent=6, answers={"c1": "ok"})],
+            told(),
+        ),
+        (
+            "its agent is run again after another model",
+            [AGENT, asked(2), doubtful(3), asked(4), AGAIN, asked(7, parent=6)],
+            told(),
+        ),
         ("a model starts in its millisecond", [AGENT, doubtful(4), asked(5, at_ms=4)], told()),
         (
             "a model starts with it by an exact clock",

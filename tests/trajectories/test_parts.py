@@ -79,6 +79,11 @@ BEGINS_UNSEEN: Final = {
     *(("openai-agents-approval-nocontent", f"{scenario}-resumed") for scenario in ("approved", "parallel", "sub")),
     *(("agno-approval-genai", f"alone-{each}-resumed") for each in _DECIDED),
     *(("agno-approval-tl", f"{each}-resumed") for each in ("approved", "team")),
+    *(
+        (f"{name}-approval-openlit", f"{each}-resumed")
+        for name in ("openai-agents", "pydantic-ai")
+        for each in (*_DECIDED, "parallel")
+    ),
     # The calls are those of another agent.
     *(("llama-index-approval-steps", f"{each}-resumed") for each in ("approved", "refused")),
     ("llama-index-approval-genai", "alone-approved-resumed"),

@@ -19,6 +19,7 @@ DENIED: Final = "The tool call was denied."
 USER: Final = SentMessage(is_user_text=True)
 AGENT: Final = lasting(given_agent(1), 90)
 SUB: Final = lasting(given_agent(20, "sub", parent=1), 60)
+ASK: Final = lasting(given_call(4, "ask", parent=1), 20)
 _OF_CALLS: Final = {"arguments_recorded", "results_recorded"}
 
 
@@ -50,6 +51,9 @@ def waiting(number: int, *requests: CallRequest, **more: Any) -> Span:
 def step(number: int, parent: int = 1, **more: Any) -> Span:
     """Return another span with a reading."""
     return given(Reading(**more), number, parent=parent)
+
+
+WAITS: Final = waiting(9, P1, parent=5)
 
 
 def told(**known: Any) -> dict[str, Any]:
@@ -98,6 +102,18 @@ def of(run: Trajectory) -> dict[str, Any]:
             [AGENT, SUB, model(2, P1), waiting(4, P1), model(30, parent=20)],
             [told(paused=("pay",), withheld="pay:waits")],
             [told(paused=("pay",), withheld="pay:waits"), told()],
+        ),
+        (
+            "the caller of the agent that waits is asked behind its call",
+            [AGENT, model(2), ASK, given_agent(5, "sub", parent=4), model(6, P1, parent=5), WAITS, model(40)],
+            [told(calls="ask", withheld="pay:waits")],
+            [told(calls="ask"), told(withheld="pay:waits")],
+        ),
+        (
+            "the caller of the agent that waits is not asked",
+            [AGENT, model(2), ASK, given_agent(5, "sub", parent=4), model(6, P1, parent=5), WAITS],
+            [told(calls="ask", paused=("pay",), withheld="pay:waits")],
+            [told(calls="ask", paused=("pay",)), told(paused=("pay",), withheld="pay:waits")],
         ),
         (
             "any model, if the call is of no agent",

@@ -304,7 +304,7 @@ class TestSingleRequests:
             given_model(9, is_request=False),
         )
         assert [0, 7, 8] == tree.single_requests
-        assert [True, False, False] == [tree._is_request(index) for index in (0, 3, 5)]
+        assert [True, False, False] == [tree.is_request(index) for index in (0, 3, 5)]
 
     def test_a_span_of_a_model_that_no_dialect_tells_more_of(self) -> None:
         """Such a span is one request."""

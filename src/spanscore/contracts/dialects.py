@@ -122,7 +122,8 @@ class Reading:
     only_if_asked: bool = False
     """The framework makes this call only if a model asks for it: a run that begins with it continues after a pause."""
     not_a_call: bool = False
-    """The span looks like a tool call to a shared convention, but is none; overrules every other dialect."""
+    """The span looks like a tool call to a shared convention, but is none; overrules every other dialect. With
+    `is_workflow` it is a step in which any number of calls is made."""
     is_model: bool = False
     """The span is one request to a model: `read_model` returns the model's answer."""
     is_agent: bool | None = None
@@ -167,6 +168,8 @@ class ModelReading:
     asks: bool = False
     """The answer asks for tools by its finish reason, or may ask for them as its text is cut off. Without `requests`,
     the tools are unknown."""
+    leaves_out_requests: bool = False
+    """The answer is recorded without the calls that it asks for: the `history` of the next request lists them."""
     output_tools: Mapping[str, JSON] = field(default_factory=dict)
     """The tools by which the model hands in its structured output, by name: nothing runs them, and `requests` for them
     are left out. May be found when it is first looked at."""

@@ -171,6 +171,7 @@ class GenAi:
         is_call = operation == EXECUTE_TOOL or (OPERATION not in attributes and _is_unmarked_call(span))
         is_model = (is_log and not is_call) or operation in _MODEL_OPERATIONS
         is_workflow = operation == "invoke_workflow" and not is_log
+        is_of_framework = operation == "invoke_agent" and span.scope in _AGENT_FRAMEWORK
         return Reading(
             call=call(span) if is_call else None,
             part_of_call=is_call and is_log,
@@ -181,9 +182,9 @@ class GenAi:
             agent=content.text(attributes.get(_WORKFLOW if is_workflow else AGENT)),
             conversation_id=content.first_text(attributes, _CONVERSATIONS),
             response_id=content.text(attributes.get(RESPONSE)),
-            ends_asking=span.scope in _AGENT_FRAMEWORK
-            and operation == "invoke_agent"
-            and finish_reasons.asks(attributes, finish_reasons.READS),
+            ends_asking=is_of_framework and finish_reasons.asks(attributes, finish_reasons.READS),
+            # With content, the messages to models show a refusal.
+            refuses_silently=is_of_framework and OUTPUT not in attributes,
             content_elsewhere=not _ELSEWHERE.isdisjoint(attributes),
             of_span=_moved(span) if is_log and is_model else {},
         )

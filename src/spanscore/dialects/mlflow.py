@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Reading
@@ -11,13 +12,16 @@ from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects._framework import FrameworkDialect
 from spanscore.dialects._langgraph import graph, metadata
 from spanscore.dialects._tool_message import tool_message
-from spanscore.model import Span
+from spanscore.model import NOT_RECORDED, LaterList, Span
 
 _TYPE: Final = "mlflow.spanType"
 _AGENT: Final = "lc_agent_name"
 _NAME: Final = "name"
 _MODEL: Final = "mlflow.llm.model"
 _USAGE: Final = "mlflow.chat.tokenUsage"
+_FUNCTION: Final = "mlflow.spanFunctionName"
+_OUTPUTS: Final = "mlflow.spanOutputs"
+_OPENAI_AGENTS_RUN: Final = "mlflow.openai.agent_run_root"
 _MODEL_TYPES: Final = frozenset({"CHAT_MODEL", "LLM"})
 
 
@@ -26,20 +30,22 @@ class Mlflow(FrameworkDialect):
 
     Every attribute is JSON, plain strings included. A call has the `mlflow.spanType` `TOOL`, the arguments in
     `mlflow.spanInputs` and the result in `mlflow.spanOutputs`. Autologging names the span of an agent after the
-    method, such as `Agent.run`; the agent's own name is in `name`.
+    method, such as `Agent.run`; the agent's own name is in `name`. A tool of the OpenAI Agents SDK that waits for
+    approval has the output `null`, and a hand-off is a span `Handoff`.
     """
 
     markers = Markers(attributes=frozenset({_TYPE}))
     reads = content.READS.union(
         {
             _TYPE,
-            "mlflow.spanFunctionName",
-            "mlflow.spanOutputs",
+            _FUNCTION,
+            _OUTPUTS,
             "mlflow.spanInputs",
             "mlflow.chat.tools",
             "tool_call_id",
             "metadata",
             _NAME,
+            _OPENAI_AGENTS_RUN,
         }
     )
     reads_for_model_calls = frozenset({_MODEL, _USAGE, "mlflow.spanInputs"})
@@ -47,7 +53,15 @@ class Mlflow(FrameworkDialect):
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
         kind = content.unquoted(attributes.get(_TYPE))
-        name = content.unquoted(attributes.get("mlflow.spanFunctionName")) or span.name
+        if _OPENAI_AGENTS_RUN in attributes:
+            return Reading(is_agent=False)
+        if (
+            kind == "CHAIN"
+            and span.name == "Handoff"
+            and content.field(content.decoded(attributes.get(_OUTPUTS)), "to_agent")
+        ):
+            return Reading(not_a_call=True)
+        name = content.unquoted(attributes.get(_FUNCTION)) or span.name
         is_marked = kind == "AGENT" or (kind == "CHAIN" and not span.parent_span_id)
         chain = graph(span.name, metadata(span, "langgraph_node"), metadata(span, _AGENT), is_marked=is_marked)
         return Reading(
@@ -59,11 +73,12 @@ class Mlflow(FrameworkDialect):
 
     def read_model(self, span: Span) -> ModelReading | None:
         attributes = span.attributes
-        return sent_messages.reading(
-            attributes.get("mlflow.spanOutputs"),
+        told = sent_messages.reading(
+            attributes.get(_OUTPUTS),
             attributes.get("mlflow.spanInputs"),
             attributes.get("mlflow.chat.tools"),
         )
+        return replace(told, history=LaterList(lambda: sent_messages.without_hand_offs(told.history)))
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
         attributes = span.attributes
@@ -82,12 +97,16 @@ class Mlflow(FrameworkDialect):
 
 def _call(span: Span, name: str) -> CallReading:
     attributes = span.attributes
-    message = tool_message(content.decoded(attributes.get("mlflow.spanOutputs")))
+    outputs = content.decoded(attributes.get(_OUTPUTS))
+    message = tool_message(outputs)
+    result, error = message.content, content.error(span) or message.error
+    may_wait = outputs is None and error is None and _FUNCTION not in attributes
     return CallReading(
         name=name,
         arguments=content.arguments(attributes.get("mlflow.spanInputs")),
-        result=message.content,
-        error=content.error(span) or message.error,
+        result=content.reparsed(result) if isinstance(result, str) else NOT_RECORDED if may_wait else result,
+        error=error,
+        state="uncertain" if may_wait else "made",
         error_type=content.error_type(span),
         call_id=content.text(content.decoded(attributes.get("tool_call_id"))) or message.call_id,
         agent=metadata(span, _AGENT),

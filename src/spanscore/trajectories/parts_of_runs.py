@@ -157,7 +157,7 @@ class PartsOfRuns:
         """Yield the position of a span and the name for each of the told calls with which the run pauses.
 
         A run has gone on if a model of the same agent, in the same conversation, was asked after the span had ended; of
-        a span without an agent, any model.
+        a span without an agent, any model. So has the run of a caller after the call that the span is below.
         """
         waits = [(index, name) for index, name, state in told if state == "waits"]
         if not waits:
@@ -169,11 +169,20 @@ class PartsOfRuns:
             for agent in {self._tree.agent_of(index), None}:
                 for key in {(agent, conversation or ""), (agent, None)}:
                     latest[key] = max(start_ns, latest.get(key, start_ns))
-        ends_ns = self._ends({index for index, _ in waits})
-        for index, name in waits:
+        outwards = {index: self._with_calls_above(index) for index, _ in waits}
+        ends_ns = self._ends({*chain.from_iterable(outwards.values())})
+
+        def has_gone_on(index: int) -> bool:
             agent, conversation = self._tree.agent_of(index), conversations[index]
-            if max(latest.get((agent, each), -1) for each in (conversation, conversation and "")) <= ends_ns[index]:
-                yield index, name
+            return max(latest.get((agent, each), -1) for each in (conversation, conversation and "")) > ends_ns[index]
+
+        yield from ((index, name) for index, name in waits if not any(map(has_gone_on, outwards[index])))
+
+    def _with_calls_above(self, index: int) -> list[int]:
+        found = [index]
+        while (index := self._tree.call_above[index]) != NONE and index not in found:
+            found.append(index)
+        return found
 
     def _may_wait(self, pauses: Collection[int]) -> Iterator[int]:
         """Yield the positions of the spans with which the run may pause, if content that is not recorded shows it.

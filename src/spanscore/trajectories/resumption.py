@@ -101,11 +101,14 @@ class Resumption:
 
     @cached_property
     def answered_before(self) -> frozenset[str]:
-        """The ids of calls in the first requests: of earlier turns, and before a pause."""
+        """The ids of calls in the first requests: of earlier turns, and before a pause.
+
+        The span of a whole run that holds the messages of its last request has calls of its own behind the user's text.
+        """
         return frozenset(
             answer.call_id
             for first in self._firsts.values()
-            for message in first.messages
+            for message in first.messages[: None if self.tree.is_request(first.model) else -len(first.after) or None]
             for answer in message.answers
             if answer.call_id
         )

@@ -238,7 +238,10 @@ def _silent(tree: SpanTree, requested: Requested, withheld: Withheld, run_of: Se
     shown = {
         run_of[index]
         for index, reading in enumerate(tree.readings)
-        if reading.not_a_call or reading.waits or reading.refused or index in withheld.spans
+        if (reading.not_a_call and not reading.is_workflow)
+        or reading.waits
+        or reading.refused
+        or index in withheld.spans
     }
     shown.update(run_of[index] for index, call in requested.calls() if withheld.state_of(call.request) is not None)
     return dict.fromkeys(asking - shown, _STEP if tree.is_step else _ASKED)

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from spanscore.compare.matching import json_key
 from spanscore.contracts import CallReading, ModelReading, Reading
+from spanscore.trajectories.left_out_requests import listed_by_next
 from spanscore.trajectories.readings import NO_READING, NONE, Readings, says_nothing
 
 _UNKNOWN: Final = -2
@@ -104,7 +105,7 @@ class SpanTree:
         above = self.nearest(runs) if runs else []
         for run in {above[index] for index in self.models if runs and above[index] != NONE}:
             found[run] = replace(found[run], asks=False)
-        return found
+        return found if not any(reading.leaves_out_requests for reading in found.values()) else listed_by_next(found)
 
     def arguments_key(self, index: int) -> Hashable:
         """Return the key of the arguments in the span of a call, or of a part of one, by which they are equal as JSON.
@@ -124,9 +125,10 @@ class SpanTree:
             while outer != NONE and outer not in around:
                 around.add(outer)
                 outer = self.parents[outer]
-        return [index for index in self.models if index not in around or self._is_request(index)]
+        return [index for index in self.models if index not in around or self.is_request(index)]
 
-    def _is_request(self, index: int) -> bool:
+    def is_request(self, index: int) -> bool:
+        """Return whether the span of a model is one request, and not a whole run."""
         if index in self.agents:
             return False
         told = self.reader.read_model_call(self.spans[index])
@@ -148,7 +150,7 @@ class SpanTree:
         return all(above[index] != NONE for index in others)
 
     def _add(self, index: int, reading: Reading) -> None:
-        if reading.not_a_call:
+        if reading.not_a_call and not reading.is_workflow:
             self.not_calls.append(index)
         if reading.call is not None:
             if reading.part_of_call:

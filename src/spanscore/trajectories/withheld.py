@@ -121,6 +121,8 @@ class Withheld:
         models = self._tree.single_requests
         latest_ns = {agent_of(index): spans[index].start_ns for index in models}
         last = {agent_of(index): index for index in self._calls}
+        within = self._tree.nearest(self._tree.agents)
+        latest_within_ns = {within[index]: spans[index].start_ns for index in models if within[index] != NONE}
         for index, call in self._calls.items():
             if call.state != "uncertain" or index in self.superseded:
                 continue
@@ -136,6 +138,12 @@ class Withheld:
                     self.doubted.add(index)
                 else:
                     self.spans[index] = "waits"
+            # The run ended with the call, and the agent was run again: the call may have been refused in between.
+            elif (
+                latest_within_ns.get(within[index], start_ns) + CUT_NS < start_ns
+                and self._requested.answer(call.call_id) is NOT_RECORDED
+            ):
+                self.doubted.add(index)
             elif (
                 not models
                 and call.refusal == "shown"
