@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar, dataclass_transform
 
@@ -51,6 +51,16 @@ class Later(OnFirstUse[Mapping[str, JSON]], Mapping[str, JSON]):
     def __iter__(self) -> Iterator[str]:
         return iter(self.content())
 
+    # The methods of Mapping take a call of `content` for each key.
+    def __contains__(self, key: object) -> bool:
+        return key in self.content()
+
+    def get(self, key: str, default: Any = None, /) -> Any:
+        return self.content().get(key, default)
+
+    def items(self) -> ItemsView[str, JSON]:
+        return self.content().items()
+
 
 class LaterList(OnFirstUse[Sequence[_T]], Sequence[_T]):
     """A sequence whose content is read on first use. It equals any sequence with the same items."""
@@ -59,6 +69,9 @@ class LaterList(OnFirstUse[Sequence[_T]], Sequence[_T]):
 
     def __getitem__(self, place: Any) -> Any:
         return self.content()[place]
+
+    def __iter__(self) -> Iterator[_T]:
+        return iter(self.content())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and [*self] == [*other]
