@@ -205,6 +205,14 @@ def test_a_run_tells_each_call_that_was_not_made() -> None:
     assert withheld(whole(having(agent(1), {"waits": [""]}))) == [("", "waits")]
 
 
+def test_a_refused_call_that_a_model_asks_for_again_was_refused() -> None:
+    """Also if the span of the execution has no id, so that it may be of either request."""
+    denied = {"c2": "The tool call was denied."}
+    asking = model(2, ASKED, parent=1), model(3, asked("refund", REFUND, "c3"), told=denied, parent=1)
+    spans = *asking, done(4, "refund", REFUND, parent=1), model(5, told={**denied, "c3": "done"}, parent=1)
+    assert withheld(ROOT, *spans) == [("refund", "refused")]
+
+
 def test_a_refused_call_that_is_executed_afterwards_was_made() -> None:
     """Where a person changes their mind in the same trace."""
     refusing = having(tool(3, "refund", REFUND, "c2", parent=1), {RESULT: "The tool call was denied."})

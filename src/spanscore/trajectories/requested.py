@@ -149,14 +149,21 @@ class Requested:
         """The last request of each call id."""
         return {request.call_id: rank for rank, (_, request) in enumerate(self.requests)}
 
-    def told_by_answers(self, executed: Collection[str | None]) -> Iterator[tuple[int, CallRequest, CallState]]:
+    def told_by_answers(
+        self, known: Collection[str | None], executed: Collection[int | None]
+    ) -> Iterator[tuple[int, CallRequest, CallState]]:
         """Yield the requests whose answer shows that they were not made, with the position of their model's span.
 
         Args:
-            executed: ids of executed calls, which are left out.
+            known: ids of calls that are left out.
+            executed: the ranks of the requests that executed calls join. They are left out, too, unless other requests
+                of their tool join none: then they may be the executed ones.
         """
+        others = {request.name for rank, (_, request) in enumerate(self.requests) if rank not in executed}
         for rank, (span, request) in enumerate(self.requests):
-            if request.call_id not in executed and (state := self._state_of(rank)) is not None:
+            if request.call_id in known or (rank in executed and request.name not in others):
+                continue
+            if (state := self._state_of(rank)) is not None:
                 yield span, request, state
 
     def is_answered_later(self, index: int, call_id: str | None, run_of: Sequence[int]) -> bool:

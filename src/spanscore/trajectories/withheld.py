@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from spanscore.compare.names import canonical
@@ -83,14 +83,18 @@ class Withheld:
         """The calls without a span; the name is empty if no span records for which call the run waits."""
         return [(each.request, each.state) for each in self._asked.values()]
 
-    def told(self) -> Iterator[tuple[int, str, CallState]]:
-        """Yield the position of a span that records that a call was not made, the call's name, and its state."""
+    def told(self, executed: Collection[int | None]) -> Iterator[tuple[int, str, CallState]]:
+        """Yield the position of a span that records that a call was not made, the call's name, and its state.
+
+        Args:
+            executed: the ranks of the requests of calls that have a span.
+        """
         for index, state in self.spans.items():
             yield index, self.calls[index].name or "", state
         for each in self._asked.values():
             yield each.pause, each.request.name, each.state
         known = {*self._executed_ids, *self._asked, *(call.call_id for call in self.calls.values())}
-        for index, request, state in self._requested.told_by_answers(known):
+        for index, request, state in self._requested.told_by_answers(known, executed):
             yield index, request.name, state
 
     def state_of(self, request: CallRequest) -> CallState | None:
