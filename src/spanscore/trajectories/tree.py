@@ -31,9 +31,7 @@ class SpanTree:
         spans = self.spans = read.spans
         self.readings: Final = read.of_spans
         self.parents: Final = read.parents
-        latest = read.latest
-        self.superseded: Final = frozenset(range(len(spans))) - latest if len(latest) < len(spans) else frozenset()
-        """The spans of which a later version came."""
+        self.superseded: Final = read.superseded
         self._outer: Final = frozenset(self.parents)
         self.order = sorted(range(len(spans)), key=[span.start_ns for span in spans].__getitem__)
         """The spans by start, ties by arrival, as is all below.
@@ -78,7 +76,7 @@ class SpanTree:
             self._agent_around = self.nearest(self._named, barrier=self.calls)
         received = self.order
         if self.superseded or read.has_logs:
-            received = [index for index in self.order if index in latest]
+            received = [index for index in self.order if index not in self.superseded]
             received = [index for index in received if not spans[index].is_log] or received
         parentless = (index for index in received if not spans[index].parent_span_id)
         orphaned = (index for index in received if self.parents[index] == NONE)
