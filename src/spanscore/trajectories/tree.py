@@ -98,10 +98,11 @@ class SpanTree:
 
     def _read_models(self, of_models: Mapping[int, ModelReading]) -> dict[int, ModelReading]:
         found = {index: of_models[index] for index in self.models}
-        runs = {index for index in self.agents if index in found and found[index].asks and not found[index].requests}
-        above = self.nearest(runs) if runs else []
-        for run in {above[index] for index in self.models if runs and above[index] != NONE}:
-            found[run] = replace(found[run], asks=False)
+        runs = {index for index in self.agents.keys() & found.keys() if found[index].asks and not found[index].requests}
+        if runs:
+            above = self.nearest(runs)
+            for run in {above[index] for index in self.models} - {NONE}:
+                found[run] = replace(found[run], asks=False)
         return found
 
     def arguments_key(self, index: int) -> Hashable:
@@ -194,9 +195,10 @@ class SpanTree:
         if self._outer.isdisjoint(wanted):
             return [NONE] * len(parents)
         found = [_UNKNOWN] * len(parents)
+        path: list[int] = []
         for start in self.order:
             # Most parents start before their children, and are known.
-            node, path = start, []
+            node = start
             while found[node] == _UNKNOWN:
                 above = parents[node]
                 if above == NONE or above in barrier:
@@ -209,8 +211,8 @@ class SpanTree:
                     path.append(node)
                     found[node] = NONE  # where parents form a cycle
                     node = above
-            for step in path:
-                found[step] = found[node]
+            while path:
+                found[path.pop()] = found[node]
         return found
 
     def agent_of(self, index: int) -> str | None:
