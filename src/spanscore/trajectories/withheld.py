@@ -96,6 +96,8 @@ class Withheld:
             yield index, self.calls[index].name or "", state
         for each in self._asked.values():
             yield each.pause, each.request.name, each.state
+        if not self._requested.requests:
+            return
         known = {*self._executed_ids, *self._asked, *(call.call_id for call in self.calls.values())}
         for index, request, state in self._requested.told_by_answers(known, executed):
             yield index, request.name, state
