@@ -60,7 +60,9 @@ class SpanTree:
         for index in self.order:
             if self.readings[index] is not NO_READING:
                 self._add(index, self.readings[index])
-        self.model_spans: Final = [index for index in self.models if not spans[index].is_log]
+        self.model_spans: Final = (
+            [index for index in self.models if not spans[index].is_log] if read.has_logs else self.models
+        )
         """The models without log records."""
         self._named: dict[int, str | None] = {index: agent for index, agent in self.agents.items() if agent}
         self.model_readings: Final = self._read_models(read.of_models)
