@@ -51,14 +51,16 @@ class Later(OnFirstUse[Mapping[str, JSON]], Mapping[str, JSON]):
     def __iter__(self) -> Iterator[str]:
         return iter(self.content())
 
-    # The methods of Mapping take a call of `content` for each key.
+    # Methods of Mapping would call `content` for each key.
     def __contains__(self, key: object) -> bool:
         return key in self.content()
 
     def get(self, key: str, default: Any = None, /) -> Any:
+        """Return the value of a key, else the default."""
         return self.content().get(key, default)
 
     def items(self) -> ItemsView[str, JSON]:
+        """Return the keys with their values."""
         return self.content().items()
 
 

@@ -92,16 +92,14 @@ class Scoring:
             yield Report(
                 trajectory=trajectory,
                 evaluations=tuple(
-                    [
-                        Evaluation(
-                            name=entry.name,
-                            type=entry.type,
-                            version=entry.version,
-                            informational=entry.informational,
-                            outcome=self._known(outcome, trajectory),
-                        )
-                        for entry, outcome in evaluating
-                    ]
+                    Evaluation(
+                        name=entry.name,
+                        type=entry.type,
+                        version=entry.version,
+                        informational=entry.informational,
+                        outcome=self._known(outcome, trajectory),
+                    )
+                    for entry, outcome in evaluating
                 ),
                 close_reason=self.trace.close_reason,
                 revision=self.trace.revision,

@@ -61,7 +61,7 @@ def _ranked(
     frameworks make up other ids: they join by name and arguments, or by order, whatever the ids and arguments are.
     """
     every = calls
-    if any([call.other_names for call in calls.values()]):
+    if any(call.other_names for call in calls.values()):
         asked_for = frozenset([request.name for request in requests])
         every = {index: _as_asked(call, asked_for) for index, call in calls.items()}
     join = _Join(requests)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -15,9 +14,10 @@ from spanscore.dialects import failure_in, state_of_result
 from spanscore.model import JSON, NOT_RECORDED, Recorded
 from spanscore.trajectories.model_answers import each_once
 from spanscore.trajectories.readings import NONE
+from spanscore.trajectories.repetitions import Repetitions
 from spanscore.trajectories.resumption import Resumption
-from spanscore.trajectories.sent_calls import SentCall, after_user, content_of, sent_calls
-from spanscore.trajectories.tree import CUT_NS, SpanTree
+from spanscore.trajectories.sent_calls import SentCall
+from spanscore.trajectories.tree import SpanTree
 
 
 class Requested:
@@ -35,9 +35,7 @@ class Requested:
         self._keys: Final[dict[str, Hashable]] = {}
         self._known_before: Final[dict[tuple[int, str], bool]] = {}
         self._failed: Final[dict[str, str | None]] = {}
-        self._repeated: Final[dict[int, dict[int, SentCall]]] = {}
-        self._repeated_last: Final[dict[int, tuple[list[SentCall], list[object]]]] = {}
-        """By a model's span the last calls in its messages, and their contents."""
+        self._repetitions: Final = Repetitions(tree, self.requests)
         self._unread: Final = reversed(self._readings.values())
         """The readings whose answers are not in `_answers` yet."""
 
@@ -139,7 +137,7 @@ class Requested:
     def _state_of(self, rank: int) -> CallState | None:
         """Return the state of a request by its answer: of an id that is used again, by the one in its place."""
         span, request = self.requests[rank]
-        sent = self._repeated_by_next(rank) if request.call_id in self._ids_used_again else None
+        sent = self._repetitions.of(rank) if request.call_id in self._ids_used_again else None
         if sent is None:
             return self._state(request.call_id, self._answer_to(span, request))
         return "refused" if sent.state == "uncertain" else None if sent.state == "made" else sent.state
@@ -230,59 +228,12 @@ class Requested:
         Gemini gives calls no id, or counts them from 0 in every answer, and some clients answer by other ids.
         """
         span, request = self.requests[rank]
-        if request.call_id in self._ids_used_again and (repeated := self._repeated_by_next(rank)) is not None:
+        if request.call_id in self._ids_used_again and (repeated := self._repetitions.of(rank)) is not None:
             return repeated
         result = self._answer_to(span, request)
         if result is not NOT_RECORDED:
             return SentCall(request, CallReading(result=result, error=self.failure(request.call_id)))
-        return self._repeated_by_next(rank) or SentCall(request, None)
-
-    def _latest_start_ns(self, index: int) -> int:
-        start_ns = self._tree.spans[index].start_ns
-        return start_ns if start_ns % CUT_NS else start_ns + CUT_NS - 1
-
-    def _repeated_by_next(self, rank: int) -> SentCall | None:
-        """Return a request with its answer if the next request to a model of the same agent repeats it last."""
-        span, _ = self.requests[rank]
-        if span not in self._repeated:
-            self._repeated[span] = self._repeated_after(span)
-        return self._repeated[span].get(rank)
-
-    def _repeated_after(self, span: int) -> dict[int, SentCall]:
-        """Return the requests of a model's span with their answers, as above, by rank."""
-        others = self._models_of.get(self._tree.agent_of(span), [])
-        place = bisect_left(others, self._tree.spans[span].end_ns, key=self._latest_start_ns)
-        following = next((others[at] for at in range(place, len(others)) if others[at] != span), None)
-        if following is None:
-            return {}
-        if following not in self._repeated_last:
-            *_, last = [], *sent_calls(after_user(self._readings[following].history), self._readings[following])
-            self._repeated_last[following] = last, [content_of(call.request) for call in last]
-        calls, contents = self._repeated_last[following]
-        asked = self._ranks_of[span]
-        if contents != [content_of(self.requests[rank][1]) for rank in asked]:
-            return {}
-        found: dict[int, SentCall] = {}
-        for rank, call in zip(asked, calls, strict=True):
-            request = self.requests[rank][1]
-            found[rank] = call if request.call_id is None else call._replace(request=request)
-        return found
-
-    @cached_property
-    def _ranks_of(self) -> Mapping[int, list[int]]:
-        """The ranks of the requests of each model's span."""
-        ranks: dict[int, list[int]] = {}
-        for rank, (span, _) in enumerate(self.requests):
-            ranks.setdefault(span, []).append(rank)
-        return ranks
-
-    @cached_property
-    def _models_of(self) -> Mapping[str | None, list[int]]:
-        """The models' spans of each agent."""
-        models: dict[str | None, list[int]] = {}
-        for index in self._tree.model_spans:
-            models.setdefault(self._tree.agent_of(index), []).append(index)
-        return models
+        return self._repetitions.of(rank) or SentCall(request, None)
 
     def request(self, rank: int) -> CallRequest:
         """Return the request of a rank; of a negative one, the call for which the run may have waited."""

@@ -46,8 +46,6 @@ class SpanTree:
         self.models: list[int] = []
         self.pauses: list[int] = []
         """The spans that are no calls, and show that calls wait, may wait or were refused, or that a run continues."""
-        self.refusing_silently: list[int] = []
-        """The spans of frameworks that leave no span of a refused call."""
         self.not_calls: list[int] = []
         """The spans that look like calls, and are none."""
         self.recognised = False
@@ -164,8 +162,6 @@ class SpanTree:
             self.models.append(index)
         if reading.waits or reading.refused or reading.ends_asking or reading.resumes or reading.may_wait:
             self.pauses.append(index)
-        if reading.refuses_silently:
-            self.refusing_silently.append(index)
         if reading.is_workflow and not reading.is_agent:
             self._workflow = self._workflow or reading.agent or None
         self.content_elsewhere = self.content_elsewhere or reading.content_elsewhere
