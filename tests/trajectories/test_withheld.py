@@ -205,6 +205,22 @@ def test_a_run_tells_each_call_that_was_not_made() -> None:
     assert withheld(whole(having(agent(1), {"waits": [""]}))) == [("", "waits")]
 
 
+@pytest.mark.parametrize("call_id", ["c2", None])
+def test_a_call_with_a_span_was_made_whatever_a_model_was_sent(call_id: str | None) -> None:
+    """A refusal would be in its span."""
+    spans = ROOT, model(2, ASKED, parent=1), done(4, "refund", REFUND, call_id, parent=1)
+    told = model(5, told={"c2": "The tool call was denied."}, parent=1)
+    assert (made(*spans, told), withheld(*spans, told)) == (["refund"], [])
+
+
+def test_a_refused_call_that_a_model_asks_for_again_was_refused() -> None:
+    """Also if the span of the execution has no id, so that it may be of either request."""
+    denied = {"c2": "The tool call was denied."}
+    asking = model(2, ASKED, parent=1), model(3, asked("refund", REFUND, "c3"), told=denied, parent=1)
+    spans = *asking, done(4, "refund", REFUND, parent=1), model(5, told={**denied, "c3": "done"}, parent=1)
+    assert withheld(ROOT, *spans) == [("refund", "refused")]
+
+
 def test_a_refused_call_that_is_executed_afterwards_was_made() -> None:
     """Where a person changes their mind in the same trace."""
     refusing = having(tool(3, "refund", REFUND, "c2", parent=1), {RESULT: "The tool call was denied."})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar, dataclass_transform
 
@@ -53,6 +53,18 @@ class Later(OnFirstUse[Mapping[str, JSON]], Mapping[str, JSON]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.content())
+
+    # Methods of Mapping would call `content` for each key.
+    def __contains__(self, key: object) -> bool:
+        return key in self.content()
+
+    def get(self, key: str, default: Any = None, /) -> Any:
+        """Return the value of a key, else the default."""
+        return self.content().get(key, default)
+
+    def items(self) -> ItemsView[str, JSON]:
+        """Return the keys with their values."""
+        return self.content().items()
 
 
 class LaterList(OnFirstUse[Sequence[_T]], Sequence[_T]):

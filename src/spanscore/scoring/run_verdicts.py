@@ -53,11 +53,11 @@ def _noted(trace: Trace, report: Report, revised: Counter[tuple[str, str]], *, m
     if pauses and not report.failing:
         trace.verdicts.setdefault(run, _PAUSED)
         return report
-    only_paused = before in _PAUSES
-    trace.verdicts[run] = _PAUSED_FAILING if pauses and (only_paused or before is None) else report.verdict
+    only_paused, verdict = before in _PAUSES, report.verdict
+    trace.verdicts[run] = _PAUSED_FAILING if pauses and (only_paused or before is None) else verdict
     counted = "fail" if before == _PAUSED_FAILING else before
-    if counted not in {None, _PAUSED, report.verdict}:
-        revised[counted, report.verdict] += 1
+    if counted not in {None, _PAUSED, verdict}:
+        revised[counted, verdict] += 1
     if only_paused:
         return replace(report, paused_before=before == _PAUSED, resumed=not pauses)
     return replace(report, paused_before=True) if may_be_new and before is None else report

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, NamedTuple
@@ -76,7 +76,7 @@ class ScoringQueue:
         self.pipeline = pipeline
         self.backlog = 0
         """The number of spans in traces that are closed and wait for their scores."""
-        self.waiting: Final[Counter[bytes]] = Counter()
+        self.waiting: Final[dict[bytes, int]] = {}
         """The number of closings that wait for their scores, by trace."""
         self.owner = Owner()
         """The callbacks of the owner, who sets them before the first span."""
@@ -115,7 +115,7 @@ class ScoringQueue:
             if trace.trace_id in self._emission.counted_before:
                 self._emission.counted.add((trace.trace_id, trace.revision))
             self.backlog += len(trace.spans)
-            self.waiting[trace.trace_id] += 1
+            self.waiting[trace.trace_id] = self.waiting.get(trace.trace_id, 0) + 1
             if self._keep is not None:
                 self._keep.closed(trace.trace_id)
         self.unscored.note_lost(self._table, self.pipeline.reader)
@@ -180,9 +180,8 @@ class ScoringQueue:
 
     def _wait_no_more(self, trace: Trace) -> None:
         self.backlog -= len(trace.spans)
-        self.waiting[trace.trace_id] -= 1
-        if not self.waiting[trace.trace_id]:
-            del self.waiting[trace.trace_id]
+        if left := self.waiting.pop(trace.trace_id) - 1:
+            self.waiting[trace.trace_id] = left
 
     def _begin_next(self, until: float) -> bool:
         """Begin the evaluations of the next closed trace, as far as there is time; False if there is no such trace."""

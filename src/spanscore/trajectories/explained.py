@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -68,22 +68,25 @@ def explained(trace: Trace, trajectories: Iterable[Trajectory], reader: DialectR
         ExplainedSpan(tree.spans[index], depth, reader.knowing(tree.spans[index]), *roles.of(index))
         for index, depth in _depth_first(tree)
     )
-    left = _not_run(requested, merged, [*calls, *withheld.calls.values()])
+    executed = joined(requested, merged)
+    left = _not_run(requested, executed, [*calls, *withheld.calls.values()])
     states = [(each, withheld.state_of(each)) for each in left]
     told = {each.call_id or each.name: (each.name, state) for each, state in [*withheld.asked, *states]}
     waits, refused, not_made = (
         tuple(name for name, state in told.values() if state == wanted) for wanted in ("waits", "refused", None)
     )
     before = Counter(call.name for each in trajectories for call in each.withheld if call.state == "refused")
-    before -= Counter(name for _, name, state in withheld.told() if state == "refused")
+    ranks = {rank for rank, _ in executed}
+    before -= Counter(name for _, name, state in withheld.told(ranks) if state == "refused")
     return Explanation(spans, not_made, waits, (*refused, *before.elements()))
 
 
 def _not_run(
-    requested: Requested, merged: Mapping[int, CallReading], known: Iterable[ToolCall | CallReading]
+    requested: Requested,
+    executed: Sequence[tuple[int | None, CallReading]],
+    known: Iterable[ToolCall | CallReading],
 ) -> Iterator[CallRequest]:
     """Yield the requests without a known call. Requests that an executed call may belong to are left out."""
-    executed = joined(requested, merged)
     ran = {rank for rank, _ in executed}
     known_ids = {call.call_id for call in known}
     names = (

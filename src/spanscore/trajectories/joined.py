@@ -60,8 +60,10 @@ def _ranked(
     without one by name and arguments. Calls that are continuing have been asked for in another trace, for which some
     frameworks make up other ids: they join by name and arguments, or by order, whatever the ids and arguments are.
     """
-    asked_for = frozenset([request.name for request in requests])
-    every = {index: _as_asked(call, asked_for) if call.other_names else call for index, call in calls.items()}
+    every = calls
+    if any(call.other_names for call in calls.values()):
+        asked_for = frozenset([request.name for request in requests])
+        every = {index: _as_asked(call, asked_for) for index, call in calls.items()}
     join = _Join(requests)
     if not join.by_single_ids(every):
         # Some providers count calls from 0 in every answer.

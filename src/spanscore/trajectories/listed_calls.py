@@ -36,8 +36,8 @@ def executed_calls(
     # framework has answered without running anything.
     if calls and tree.models:
         executed = withheld.joined if withheld.joined and not withheld.superseded else joined(requested, calls)
-        ranks.update(zip(calls, [rank for rank, _ in executed], strict=True))
-        calls = dict(zip(calls, [reading for _, reading in executed], strict=True))
+        for index, (rank, reading) in zip(calls, executed, strict=True):
+            ranks[index], calls[index] = rank, reading
         if requested.requests and not tree.not_calls:
             asked = [
                 (index, _asked(tree, index, request, answer, requested.failure(request.call_id)), before)

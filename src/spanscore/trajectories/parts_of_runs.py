@@ -41,7 +41,7 @@ class PartsOfRuns:
         self._tree: Final = tree
         self._run_of: Final = run_of
         self._resumption: Final = resumption
-        told = list(withheld.told())
+        told = list(withheld.told(frozenset(ranks.values())))
         self._withheld: Final[dict[int, list[WithheldCall]]] = {}
         for index, name, state in told:
             self._withheld.setdefault(run_of[index], []).append(WithheldCall(name, state))

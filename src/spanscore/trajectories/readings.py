@@ -32,17 +32,18 @@ class Readings:
         self.spans = spans
         """The spans, with the attributes that were moved into log records."""
         by_id = {span.span_id: index for index, span in enumerate(spans)}
+        self.superseded: frozenset[int] = frozenset()
+        """The spans of which a later version came."""
         if len(by_id) < len(spans):
+            # Some exporters send a span while it runs and again when it ended: its last version counts.
             by_id = _latest(spans)
-        # Some exporters send a span while it runs and again when it ended: its last version counts.
-        self.latest: Final = frozenset(by_id.values())
-        """The spans of which no later version came."""
+            self.superseded = frozenset(range(len(spans))).difference(by_id.values())
         self.parents: Final = [by_id.get(span.parent_span_id, NONE) if span.parent_span_id else NONE for span in spans]
         self.of_spans: Final[list[Reading]] = []
         self.of_models: Final[dict[int, ModelReading]] = {}
         """The requests of each model span, and the results that it was sent, as they are recorded in it."""
         self.has_logs = False
-        """Whether any of the spans of which no later version came is a log record."""
+        """Whether any of the spans that count is a log record."""
         self.failures: Final[Failures] = Counter()
         """The failures of dialects on these spans."""
         self._by_id: Final = by_id
@@ -59,11 +60,11 @@ class Readings:
 
     def read(self) -> Iterator[None]:
         """Read the spans, one in a step. In between, the reader may read other spans."""
-        logs = [index for index, span in enumerate(self.spans) if span.kind == LOG_RECORD and index in self.latest]
         logged: dict[int, Reading] = {}
-        for index in logs:
-            logged[index] = self._read(self.spans[index])
-            yield
+        for index, span in enumerate(self.spans):
+            if span.kind == LOG_RECORD and index not in self.superseded:
+                logged[index] = self._read(span)
+                yield
         if logged:
             self.has_logs = True
             self.spans = yield from _restored(self.spans, self._by_id, logged, self._read)
@@ -76,10 +77,10 @@ class Readings:
                 yield
 
     def _read_spans(self, logged: Mapping[int, Reading]) -> Iterator[None]:
-        reader, readings = self.reader, self.of_spans
+        reader, readings, superseded = self.reader, self.of_spans, self.superseded
         for index, span in enumerate(self.spans):
             reading = logged.get(index)
-            if reading is None and index in self.latest:
+            if reading is None and index not in superseded:
                 offered = reader.offer(span)
                 if offered[1]:
                     reading = reader.read_offered(*offered, self.failures)

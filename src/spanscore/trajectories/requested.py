@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -16,9 +15,10 @@ from spanscore.model import JSON, NOT_RECORDED, Recorded
 from spanscore.trajectories.joined_readings import joined_definitions
 from spanscore.trajectories.model_answers import each_once
 from spanscore.trajectories.readings import NONE
+from spanscore.trajectories.repetitions import Repetitions
 from spanscore.trajectories.resumption import Resumption
-from spanscore.trajectories.sent_calls import SentCall, after_user, content_of, sent_calls
-from spanscore.trajectories.tree import CUT_NS, SpanTree
+from spanscore.trajectories.sent_calls import SentCall
+from spanscore.trajectories.tree import SpanTree
 
 
 class Requested:
@@ -36,6 +36,7 @@ class Requested:
         self._keys: Final[dict[str, Hashable]] = {}
         self._known_before: Final[dict[tuple[int, str], bool]] = {}
         self._failed: Final[dict[str, str | None]] = {}
+        self._repetitions: Final = Repetitions(tree, self.requests)
         self._unread: Final = reversed(self._readings.values())
         """The readings whose answers are not in `_answers` yet."""
 
@@ -137,7 +138,7 @@ class Requested:
     def _state_of(self, rank: int) -> CallState | None:
         """Return the state of a request by its answer: of an id that is used again, by the one in its place."""
         span, request = self.requests[rank]
-        sent = self._repeated_by_next.get(rank) if request.call_id in self._ids_used_again else None
+        sent = self._repetitions.of(rank) if request.call_id in self._ids_used_again else None
         if sent is None:
             return self._state(request.call_id, self._answer_to(span, request))
         return "refused" if sent.state == "uncertain" else None if sent.state == "made" else sent.state
@@ -147,14 +148,21 @@ class Requested:
         """The last request of each call id."""
         return {request.call_id: rank for rank, (_, request) in enumerate(self.requests)}
 
-    def told_by_answers(self, executed: Collection[str | None]) -> Iterator[tuple[int, CallRequest, CallState]]:
+    def told_by_answers(
+        self, known: Collection[str | None], executed: Collection[int | None]
+    ) -> Iterator[tuple[int, CallRequest, CallState]]:
         """Yield the requests whose answer shows that they were not made, with the position of their model's span.
 
         Args:
-            executed: ids of executed calls, which are left out.
+            known: ids of calls that are left out.
+            executed: the ranks of the requests that executed calls join. They are left out, too, unless other requests
+                of their tool join none: then they may be the executed ones.
         """
+        others = {request.name for rank, (_, request) in enumerate(self.requests) if rank not in executed}
         for rank, (span, request) in enumerate(self.requests):
-            if request.call_id not in executed and (state := self._state_of(rank)) is not None:
+            if request.call_id in known or (rank in executed and request.name not in others):
+                continue
+            if (state := self._state_of(rank)) is not None:
                 yield span, request, state
 
     def is_answered_later(self, index: int, call_id: str | None, run_of: Sequence[int]) -> bool:
@@ -221,43 +229,12 @@ class Requested:
         Gemini gives calls no id, or counts them from 0 in every answer, and some clients answer by other ids.
         """
         span, request = self.requests[rank]
-        if request.call_id in self._ids_used_again and rank in self._repeated_by_next:
-            return self._repeated_by_next[rank]
+        if request.call_id in self._ids_used_again and (repeated := self._repetitions.of(rank)) is not None:
+            return repeated
         result = self._answer_to(span, request)
         if result is not NOT_RECORDED:
             return SentCall(request, CallReading(result=result, error=self.failure(request.call_id)))
-        return self._repeated_by_next.get(rank, SentCall(request, None))
-
-    def _latest_start_ns(self, index: int) -> int:
-        start_ns = self._tree.spans[index].start_ns
-        return start_ns if start_ns % CUT_NS else start_ns + CUT_NS - 1
-
-    @cached_property
-    def _repeated_by_next(self) -> Mapping[int, SentCall]:
-        """The requests that the next request to a model of the same agent repeats last, with their answers, by rank."""
-        ranks: dict[int, list[int]] = {}
-        for rank, (span, _) in enumerate(self.requests):
-            ranks.setdefault(span, []).append(rank)
-        models: dict[str | None, list[int]] = {}
-        for index in self._tree.model_spans:
-            models.setdefault(self._tree.agent_of(index), []).append(index)
-        repeated_last: dict[int, tuple[list[SentCall], list[object]]] = {}
-        found: dict[int, SentCall] = {}
-        for span, asked in ranks.items():
-            others = models.get(self._tree.agent_of(span), [])
-            place = bisect_left(others, self._tree.spans[span].end_ns, key=self._latest_start_ns)
-            following = next((others[at] for at in range(place, len(others)) if others[at] != span), None)
-            if following is None:
-                continue
-            if following not in repeated_last:
-                *_, last = [], *sent_calls(after_user(self._readings[following].history), self._readings[following])
-                repeated_last[following] = last, [content_of(call.request) for call in last]
-            calls, contents = repeated_last[following]
-            if contents == [content_of(self.requests[rank][1]) for rank in asked]:
-                for rank, call in zip(asked, calls, strict=True):
-                    request = self.requests[rank][1]
-                    found[rank] = call if request.call_id is None else call._replace(request=request)
-        return found
+        return self._repetitions.of(rank) or SentCall(request, None)
 
     def request(self, rank: int) -> CallRequest:
         """Return the request of a rank; of a negative one, the call for which the run may have waited."""

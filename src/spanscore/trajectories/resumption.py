@@ -45,6 +45,11 @@ class _First(NamedTuple):
     after: Sequence[SentMessage]
     """The messages behind the last text of the user."""
 
+    @property
+    def is_after_user(self) -> bool:
+        """Whether the messages have a text of the user."""
+        return len(self.after) < len(self.messages)
+
 
 class Resumption:
     """The tails of a trace, by the call that they are below; `NONE` is the trace's own.
@@ -74,7 +79,7 @@ class Resumption:
         self.tails: Final[Mapping[int, Tail]] = {
             scope: tail
             for scope, first in continued.items()
-            if (tail := _tail(tree, first, self._made_before.get(scope, ()))) is not None
+            if first.is_after_user and (tail := _tail(tree, first, self._made_before.get(scope, ()))) is not None
         }
         self.is_later_step: Final = not is_run and step is not None and _tail(tree, step) is not None
         """Whether the trace is one step of a run that has made calls in earlier steps."""
@@ -201,7 +206,7 @@ def _first(model: int, messages: Sequence[SentMessage]) -> _First:
 
 def _tail(tree: SpanTree, first: _First, made: Sequence[CallReading] = ()) -> Tail | None:
     """Return the tail of the first request, before which these calls began; None if it begins a turn."""
-    if len(first.after) == len(first.messages):
+    if not first.is_after_user:
         return None
     asked = list(sent_calls(first.after, tree.model_readings[first.model]))
     if not asked:
@@ -224,5 +229,5 @@ def _is_decided(messages: Sequence[SentMessage]) -> bool:
 
 def _begins_with_answer(messages: Sequence[SentMessage]) -> bool:
     """Return whether an answer to a call comes before all requests in the user's last turn."""
-    first = next((each for each in messages if each.requests or each.answers), SentMessage())
-    return not first.requests and any(each.call_id for each in first.answers)
+    first = next((each for each in messages if each.requests or each.answers), None)
+    return first is not None and not first.requests and any(each.call_id for each in first.answers)

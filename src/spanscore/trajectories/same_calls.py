@@ -23,8 +23,10 @@ _MCP_METHOD: Final = "mcp.method.name"
 """Only requests to MCP servers have this attribute."""
 
 
-def merged_calls(tree: SpanTree) -> dict[int, CallReading]:
+def merged_calls(tree: SpanTree) -> Mapping[int, CallReading]:
     """Return each call merged from its spans, in the order of their start, by the position of its outermost span."""
+    if _are_apart(tree):
+        return tree.calls
     return {
         index: _merged(readings) if len(readings) > 1 else readings[0] for index, readings in same_calls(tree).items()
     }
@@ -48,7 +50,7 @@ def same_calls(tree: SpanTree) -> dict[int, list[CallReading]]:
     an agent's run nor a model's request between them; or they overlap, and have one call id or come from different
     instrumentations.
     """
-    if (not tree.parts and len(tree.calls) <= 1) or _are_apart(tree):
+    if _are_apart(tree):
         return {index: [reading] for index, reading in tree.calls.items()}
     above = tree.nearest(tree.calls, barrier=(tree.agents.keys() | tree.models) - tree.calls.keys())
     tops = topmost(_owners(tree, above))
@@ -70,8 +72,10 @@ def same_calls(tree: SpanTree) -> dict[int, list[CallReading]]:
 
 def _are_apart(tree: SpanTree) -> bool:
     """Return whether each span is surely a call of its own, as in most traces: each has an id of its own."""
+    if tree.parts or len(tree.calls) <= 1:
+        return not tree.parts
     ids = {reading.call_id for reading in tree.calls.values()}
-    return not tree.parts and None not in ids and "" not in ids and len(ids) == len(tree.calls)
+    return None not in ids and "" not in ids and len(ids) == len(tree.calls)
 
 
 def _by_call_id(tree: SpanTree) -> dict[str, list[int]]:

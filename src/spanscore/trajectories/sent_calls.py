@@ -160,6 +160,7 @@ def _judged(answer: CallReading, reading: ModelReading, marked: AbstractSet[str]
 
 def _marked(answer: CallReading, reading: ModelReading) -> str | None:
     """Return the failure that a mark elsewhere shows, if it is of this answer: some ids begin again in each answer."""
+    if not isinstance(answer.result, str):
+        return None
     failure = reading.failures.get(answer.call_id or "")
-    is_own = isinstance(failure, str) and isinstance(answer.result, str) and answer.result.strip().startswith(failure)
-    return failure if is_own and isinstance(failure, str) else None
+    return failure if isinstance(failure, str) and answer.result.strip().startswith(failure) else None

@@ -13,6 +13,7 @@ from typing import Any, Final
 from spanscore.compare.names import listed
 from spanscore.contracts import Reading
 from spanscore.model import (
+    EMPTY,
     JSON,
     NO_SPAN,
     CloseReason,
@@ -182,6 +183,7 @@ def _about(tree: SpanTree, run: int, beyond: str | None) -> dict[str, Any]:
     # A log record has no id. The span in which it was written has one, if there is such a span.
     root_span_id = span.span_id if not is_log else b"" if span.parent_span_id == NO_SPAN else span.parent_span_id
     # The attributes that a configuration can match; values of dialects' own attributes also have the standard names.
+    own = EMPTY if run == tree.root else span.attributes
     standard = {"gen_ai.agent.name": agent, "gen_ai.conversation.id": conversation_id}
     known = {key: value for key, value in standard.items() if value is not None}
     return {
@@ -193,7 +195,7 @@ def _about(tree: SpanTree, run: int, beyond: str | None) -> dict[str, Any]:
         "agent": agent,
         "conversation_id": conversation_id,
         "several_conversations": tree.several_conversations,
-        "attributes": {**known, **root.resource, **root.attributes, **span.attributes, "span.name": span.name},
+        "attributes": {**known, **root.resource, **root.attributes, **own, "span.name": span.name},
         "tool_definitions": Later(partial(_tool_definitions, tree.reader, tree.spans, tree.order, tree.readings)),
     }
 

@@ -32,9 +32,7 @@ class SpanTree:
         spans = self.spans = read.spans
         self.readings: Final = read.of_spans
         self.parents: Final = read.parents
-        latest = read.latest
-        self.superseded: Final = frozenset(range(len(spans))) - latest if len(latest) < len(spans) else frozenset()
-        """The spans of which a later version came."""
+        self.superseded: Final = read.superseded
         self._outer: Final = frozenset(self.parents)
         self.order = sorted(range(len(spans)), key=[span.start_ns for span in spans].__getitem__)
         """The spans by start, ties by arrival, as is all below.
@@ -61,7 +59,9 @@ class SpanTree:
         for index in self.order:
             if self.readings[index] is not NO_READING:
                 self._add(index, self.readings[index])
-        self.model_spans: Final = [index for index in self.models if not spans[index].is_log]
+        self.model_spans: Final = (
+            [index for index in self.models if not spans[index].is_log] if read.has_logs else self.models
+        )
         """The models without log records."""
         self._named: dict[int, str | None] = {index: agent for index, agent in self.agents.items() if agent}
         self.model_readings: Final = self._read_models(read.of_models)
@@ -79,7 +79,7 @@ class SpanTree:
             self._agent_around = self.nearest(self._named, barrier=self.calls)
         received = self.order
         if self.superseded or read.has_logs:
-            received = [index for index in self.order if index in latest]
+            received = [index for index in self.order if index not in self.superseded]
             received = [index for index in received if not spans[index].is_log] or received
         parentless = (index for index in received if not spans[index].parent_span_id)
         orphaned = (index for index in received if self.parents[index] == NONE)
@@ -101,11 +101,12 @@ class SpanTree:
 
     def _read_models(self, of_models: Mapping[int, ModelReading]) -> dict[int, ModelReading]:
         found = {index: of_models[index] for index in self.models}
-        runs = {index for index in self.agents if index in found and found[index].asks and not found[index].requests}
-        above = self.nearest(runs) if runs else []
-        for run in {above[index] for index in self.models if runs and above[index] != NONE}:
-            found[run] = replace(found[run], asks=False)
-        return found if not any(reading.leaves_out_requests for reading in found.values()) else listed_by_next(found)
+        runs = {index for index in self.agents.keys() & found.keys() if found[index].asks and not found[index].requests}
+        if runs:
+            above = self.nearest(runs)
+            for run in {above[index] for index in self.models} - {NONE}:
+                found[run] = replace(found[run], asks=False)
+        return listed_by_next(found) if any(reading.leaves_out_requests for reading in found.values()) else found
 
     def arguments_key(self, index: int) -> Hashable:
         """Return the key of the arguments in the span of a call, or of a part of one, by which they are equal as JSON.
@@ -198,9 +199,10 @@ class SpanTree:
         if self._outer.isdisjoint(wanted):
             return [NONE] * len(parents)
         found = [_UNKNOWN] * len(parents)
+        path: list[int] = []
         for start in self.order:
             # Most parents start before their children, and are known.
-            node, path = start, []
+            node = start
             while found[node] == _UNKNOWN:
                 above = parents[node]
                 if above == NONE or above in barrier:
@@ -213,8 +215,8 @@ class SpanTree:
                     path.append(node)
                     found[node] = NONE  # where parents form a cycle
                     node = above
-            for step in path:
-                found[step] = found[node]
+            while path:
+                found[path.pop()] = found[node]
         return found
 
     def agent_of(self, index: int) -> str | None:

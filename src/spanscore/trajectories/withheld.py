@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from spanscore.compare.names import canonical
@@ -58,19 +59,21 @@ class Withheld:
         self.calls: Final[dict[int, CallReading]] = {}
         """Calls of both kinds, with gaps filled from the model's requests."""
         self._asked: Final[dict[str, _Asked]] = {}
-        self.may_wait: Final = list(pauses.possible(tree))
+        self.may_wait: Final = list(pauses.possible(tree)) if tree.pauses else []
         """The spans with which the run may pause, if content that is not recorded shows it."""
         self._executed_ids: Final = {call.call_id for call in calls.values()}
         self.joined: Sequence[tuple[int | None, CallReading]] = ()
         """The calls with the ranks of their requests, as `joined` returns them; empty if all were surely made."""
-        if not tree.pauses and not may_block and all(call.state == "made" for call in calls.values()):
+        states = {call.state for call in calls.values()}
+        if not tree.pauses and not may_block and states <= {"made"}:
             return
         self.joined = joined(requested, calls)
         self._calls: Final = {index: call for index, (_, call) in zip(calls, self.joined, strict=True)}
         self._ranks: Final = {rank for rank, _ in self.joined if rank is not None}
         self.spans.update((index, call.state) for index, call in calls.items() if call.state in {"waits", "refused"})
-        self._leave_out_begun_again()
-        self._add_unfinished()
+        if "uncertain" in states:
+            self._leave_out_begun_again()
+            self._add_unfinished()
         self._add_named()
         self._add_unnamed()
         if may_block:
@@ -83,14 +86,20 @@ class Withheld:
         """The calls without a span; the name is empty if no span records for which call the run waits."""
         return [(each.request, each.state) for each in self._asked.values()]
 
-    def told(self) -> Iterator[tuple[int, str, CallState]]:
-        """Yield the position of a span that records that a call was not made, the call's name, and its state."""
+    def told(self, executed: Collection[int | None]) -> Iterator[tuple[int, str, CallState]]:
+        """Yield the position of a span that records that a call was not made, the call's name, and its state.
+
+        Args:
+            executed: the ranks of the requests of calls that have a span.
+        """
         for index, state in self.spans.items():
             yield index, self.calls[index].name or "", state
         for each in self._asked.values():
             yield each.pause, each.request.name, each.state
+        if not self._requested.requests:
+            return
         known = {*self._executed_ids, *self._asked, *(call.call_id for call in self.calls.values())}
-        for index, request, state in self._requested.told_by_answers(known):
+        for index, request, state in self._requested.told_by_answers(known, executed):
             yield index, request.name, state
 
     def state_of(self, request: CallRequest) -> CallState | None:
@@ -118,8 +127,6 @@ class Withheld:
     def _add_unfinished(self) -> None:
         """Add uncertain calls whose refusal a model was sent, or after which their agent called no model."""
         spans, agent_of = self._tree.spans, self._tree.agent_of
-        models = self._tree.single_requests
-        latest_ns = {agent_of(index): spans[index].start_ns for index in models}
         last = {agent_of(index): index for index in self._calls}
         within = self._tree.nearest(self._tree.agents)
         latest_within_ns = {within[index]: spans[index].start_ns for index in models if within[index] != NONE}
@@ -127,7 +134,7 @@ class Withheld:
             if call.state != "uncertain" or index in self.superseded:
                 continue
             state = self._requested.state_by_answer(call.call_id)
-            asked_ns = latest_ns.get(agent_of(index))
+            asked_ns = self._asked_ns.get(agent_of(index))
             start_ns = spans[index].start_ns
             if state is not None:
                 self.spans[index] = state
@@ -145,7 +152,7 @@ class Withheld:
             ):
                 self.doubted.add(index)
             elif (
-                not models
+                not self._asked_ns
                 and call.refusal == "shown"
                 and (call.may_have_failed or self._is_in_last_batch(index, last[agent_of(index)]))
             ):
@@ -160,6 +167,12 @@ class Withheld:
         spans = self._tree.spans
         return index == last or any(spans[each].start_ns >= spans[last].start_ns for each in self._tree.not_calls)
 
+    @cached_property
+    def _asked_ns(self) -> Mapping[str | None, int]:
+        """The start of the last request to a model, by agent."""
+        spans, agent_of = self._tree.spans, self._tree.agent_of
+        return {agent_of(index): spans[index].start_ns for index in self._tree.single_requests}
+
     def _add_named(self) -> None:
         """Add the calls that other spans name: the last execution without a result, else the model's request."""
         unended: dict[tuple[str | None, str], list[int]] = {}
@@ -170,7 +183,6 @@ class Withheld:
                 for key in {(call.call_id, ""), (call.call_id, name), (None, name)}:
                     unended.setdefault(key, []).append(index)
         spans, agent_of = self._tree.spans, self._tree.agent_of
-        asked_ns = {agent_of(index): spans[index].start_ns for index in self._tree.single_requests}
         for pause in self._tree.pauses:
             reading = self._tree.readings[pause]
             for request in filter(_UNNAMED.__ne__, reading.waits):
@@ -180,7 +192,7 @@ class Withheld:
                     named = [
                         each
                         for each in by_id
-                        if spans[each].start_ns >= asked_ns.get(agent_of(each), spans[pause].end_ns)
+                        if spans[each].start_ns >= self._asked_ns.get(agent_of(each), spans[pause].end_ns)
                     ]
                 unmade = pauses.last_beside(self._tree, pause, named)
                 if unmade is None:
