@@ -129,7 +129,8 @@ class Withheld:
         spans, agent_of = self._tree.spans, self._tree.agent_of
         last = {agent_of(index): index for index in self._calls}
         within = self._tree.nearest(self._tree.agents)
-        latest_within_ns = {within[index]: spans[index].start_ns for index in models if within[index] != NONE}
+        models = [index for index in self._tree.single_requests if within[index] != NONE]
+        latest_within_ns = {within[index]: spans[index].start_ns for index in models}
         for index, call in self._calls.items():
             if call.state != "uncertain" or index in self.superseded:
                 continue

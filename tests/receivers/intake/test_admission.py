@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from receivers.intake.fast_loop import FastLoop
 from receivers.receiving import having_turn
 from spanscore.receivers.intake.admission import Admission, RetryDelay, Unavailable
-from spanscore.receivers.intake.arriving import ArrivingBody, Reading
+from spanscore.receivers.intake.arriving import ArrivalLimit, ArrivingBody
 from spanscore.receivers.intake.limited_work import NO_LIMIT, SharedTimeLimit
 from spanscore.receivers.intake.requests import Busy
 
@@ -186,14 +186,18 @@ def test_reading_needs_no_turn() -> None:
 @asynccontextmanager
 async def reading_in(admission: Admission) -> AsyncIterator[ArrivingBody]:
     """Let a body in that arrives meanwhile."""
-    with admission.request() as held, Reading(NO_LIMIT, body=held):
+    with admission.request() as held, ArrivalLimit(NO_LIMIT, body=held):
         yield held
 
 
 @asynccontextmanager
 async def reading_unsized(admission: Admission, size: int) -> AsyncIterator[None]:
     """Let a body in that arrives meanwhile, of unknown size."""
-    with admission.request(), await admission.unsized.set_aside(size) as body, Reading(SharedTimeLimit(60), body=body):
+    with (
+        admission.request(),
+        await admission.unsized.set_aside(size) as body,
+        ArrivalLimit(SharedTimeLimit(60), body=body),
+    ):
         yield
 
 

@@ -111,7 +111,7 @@ class ArrivingBody:
     since: float = math.inf
     """The start of its arrival, by the clock of the event loop."""
     is_cancelled: bool = False
-    work: Reading | None = None
+    work: ArrivalLimit | None = None
     """The context in which it arrives."""
 
     def __enter__(self) -> Self:
@@ -149,7 +149,7 @@ class ArrivingBody:
 
 
 @dataclass(slots=True, eq=False)
-class Reading(LimitedWork):
+class ArrivalLimit(LimitedWork):
     """The context in which a body arrives: meanwhile it may be cancelled for another one.
 
     Raises TryAgainError if it was cancelled, and TimeoutError if it took longer than the limit to arrive.

@@ -17,7 +17,7 @@ from grpc_health.v1 import health, health_pb2
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.receivers.intake.admission import Admission, Unavailable
-from spanscore.receivers.intake.arriving import ArrivingBody, Reading
+from spanscore.receivers.intake.arriving import ArrivalLimit, ArrivingBody
 from spanscore.receivers.intake.consumers import OtherSignal
 from spanscore.receivers.intake.door import Door, what_is_wrong
 from spanscore.receivers.intake.inflate import TooLarge
@@ -262,7 +262,10 @@ class _Services(grpc.GenericRpcHandler):
 
     async def _read(self, context: _Context, held: ArrivingBody) -> bytes:
         # As many messages of the largest size are read at once as fit into half of all memory.
-        with await self._door.admission.unsized.set_aside(self._max_size) as aside, Reading(self._limit, body=aside):
+        with (
+            await self._door.admission.unsized.set_aside(self._max_size) as aside,
+            ArrivalLimit(self._limit, body=aside),
+        ):
             body = await context.read()
         if not isinstance(body, bytes):
             # Or gRPC refused the message, too large or damaged, and has answered already.

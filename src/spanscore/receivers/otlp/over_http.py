@@ -14,7 +14,7 @@ from aiohttp import HttpVersion11, web
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.findings import MalformedRequest
 from spanscore.receivers.intake.admission import Admission, Unavailable
-from spanscore.receivers.intake.arriving import ArrivingBody, Reading
+from spanscore.receivers.intake.arriving import ArrivalLimit, ArrivingBody
 from spanscore.receivers.intake.consumers import OtherSignal
 from spanscore.receivers.intake.door import Door, what_is_wrong
 from spanscore.receivers.intake.inflate import BadEncoding, GzipBody, PlainBody, TooLarge
@@ -132,7 +132,7 @@ class OtlpHttp(BaseHttpServer):
             raise _HttpRefusal(Wrong.UNSUPPORTED, f"the Content-Type must be {' or '.join(_ENCODINGS)}")
         try:
             with self._door.admission.request() as held:
-                with Reading(NO_LIMIT, body=held):  # the connection limits the time
+                with ArrivalLimit(NO_LIMIT, body=held):  # the connection limits the time
                     body = await self._body(request, held)
                 answer = await self._door.hand_in(
                     self._signals[request.path], body, encoding, partial(_sender, request)
