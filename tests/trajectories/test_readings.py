@@ -29,6 +29,16 @@ def test_the_last_version_of_a_span_counts(ends: list[int], latest: set[int]) ->
     assert [*latest, NONE] == found.parents[len(ends) :]
 
 
+def test_spans_that_started_at_different_times_are_no_versions_of_one() -> None:
+    """Both are read, although they have one id; that which ended last is the parent of others."""
+    first, second = (
+        given_call(2, name, parent=1)._replace(start_ns=at, end_ns=at + 1) for name, at in (("pay", 3), ("ping", 5))
+    )
+    found = Readings.of([given_agent(1), first, second, given_call(3, "below", parent=2)], GIVEN)
+    assert not found.superseded
+    assert [NONE, 0, 0, 2] == found.parents
+
+
 def test_each_reading_is_one_step() -> None:
     """A span takes its time: each one that is read is a step, and so is the side of each model."""
     spans = [given_agent(1), given_model(2, parent=1), span(3, "GET /", parent=1), given_call(4, "pay", parent=1)]

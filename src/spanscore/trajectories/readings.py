@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
-from typing import Final
+from typing import Final, TypeVar
 
 from spanscore.contracts import Dialect, ModelReading, Reading
 from spanscore.model import LOG_RECORD, AttributeValue, Span
 from spanscore.trajectories.normalised import may_be_renamed
 from spanscore.trajectories.reader import DialectReader, Failures
+
+_Key = TypeVar("_Key")
 
 NONE: Final = -1
 """Stands for "no span" among positions."""
@@ -35,9 +37,11 @@ class Readings:
         self.superseded: frozenset[int] = frozenset()
         """The spans of which a later version came."""
         if len(by_id) < len(spans):
-            # Some exporters send a span while it runs and again when it ended: its last version counts.
-            by_id = _latest(spans)
-            self.superseded = frozenset(range(len(spans))).difference(by_id.values())
+            by_id = _latest(spans, lambda span: span.span_id)
+            # Some exporters send a span while it runs and again when it ended: its last version counts. A span that
+            # started at another time is another one.
+            versions = _latest(spans, lambda span: (span.span_id, span.start_ns))
+            self.superseded = frozenset(range(len(spans))).difference(versions.values())
         self.parents: Final = [by_id.get(span.parent_span_id, NONE) if span.parent_span_id else NONE for span in spans]
         self.of_spans: Final[list[Reading]] = []
         self.of_models: Final[dict[int, ModelReading]] = {}
@@ -120,14 +124,14 @@ class Readings:
                 tops += below.get(node, ())
 
 
-def _latest(spans: Sequence[Span]) -> dict[bytes, int]:
-    """Return the position of the last version of each span by its id: of equal ones the first."""
-    by_id: dict[bytes, int] = {}
+def _latest(spans: Sequence[Span], key: Callable[[Span], _Key]) -> dict[_Key, int]:
+    """Return by key the position of the span that ended last: of several the first."""
+    found: dict[_Key, int] = {}
     for index, span in enumerate(spans):
-        known = by_id.get(span.span_id)
+        known = found.get(of := key(span))
         if known is None or span.end_ns > spans[known].end_ns:
-            by_id[span.span_id] = index
-    return by_id
+            found[of] = index
+    return found
 
 
 def _restored(
