@@ -227,7 +227,7 @@ class Recording:
     def _streamed(self, stream: BinaryIO) -> Iterator[Decoded]:
         """Yield the rows of a stream of Arrow, and note unusable ones."""
         name = self._sources[0].name
-        for document in arrow_rows(stream, name, self._log_names):
+        for document in arrow_rows(stream, self._log_names):
             self._note(name, document)
             yield from document.requests
 
