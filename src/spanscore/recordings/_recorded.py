@@ -116,6 +116,8 @@ def is_json(path: Path, max_request_size: int) -> bool:
         raise MalformedRequest("zstd is not supported: decompress the file first")
     if head.startswith((ARROW_STREAM, PARQUET)) and content is not file:
         raise MalformedRequest("a table in gzip: decompress it first")
+    if head.startswith(PARQUET):
+        raise MalformedRequest("a Parquet file")
     if head.startswith(ARROW_STREAM):
         raise MalformedRequest("a stream of Arrow: name it alone, without other files")
     if head.startswith(_UTF16_MARKS):
