@@ -116,6 +116,7 @@ class Recording:
                 yield from SortedSpans({self._sources[0].name: self._streamed(stream)}).read()
                 return
             sources = self._readable(stack)
+            states = [source.state for source in sources]
             meter = ReadProgress(self._progress, [source.path.stat().st_size for source in sources] * 2)
             last_mentions: dict[bytes, int] = {}
             starts = [0]
@@ -124,15 +125,17 @@ class Recording:
                 meter.finish_file()
             ends = TraceEnds(last_mentions)
             del last_mentions
-            for source, (start, end) in zip(sources, pairwise(starts), strict=True):
+            for source, state, (start, end) in zip(sources, states, pairwise(starts), strict=True):
                 for document in self._documents(source, meter):
                     spans = [span for request in document.requests for span in request.spans]
                     lost = [span for request in document.requests for span in request.lost]
-                    finished = ends.before(start + document.end)
+                    finished = ends.before(min(start + document.end, end))  # a file may have grown
                     if spans or finished or lost:
                         yield SpanBatch(spans, finished, lost, document.is_flagless)
                 if finished := ends.before(end):
                     yield SpanBatch([], finished)
+                if source.state != state:
+                    self._report(source.name, _WHOLE_FILE, "it changed while it was read: spans may be missing")
         self._report_directories()
 
     def documents(self) -> Iterator[RecordedDocument]:

@@ -36,6 +36,15 @@ class Source(NamedTuple):
     """Why it cannot be read: it is a directory within another one."""
 
     @property
+    def state(self) -> tuple[int, ...]:
+        """What changes when the file does; empty if it is gone."""
+        try:
+            seen = self.path.stat()
+        except OSError:
+            return ()
+        return seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns
+
+    @property
     def is_compressed(self) -> bool:
         """Whether it is a file of a directory that is left out, as it must be decompressed first."""
         return bool(self.directory and not self.why_unreadable and _is_compressed(self.path.name))
