@@ -204,7 +204,7 @@ def _judged(text: bytes, line: int, end: int, log_names: Sequence[str]) -> Recor
         (foreign if not is_otlp and is_foreign(request) else own).append(request)
     problems: list[MalformedRequest] = []
     found = [each for request in own for each in _decoded(request, log_names, problems)]
-    if not foreign:
+    if own and not foreign:
         _note_repeated(text, own, [decoded for decoded, source in found if not isinstance(source, Logs)], problems)
     if foreign:
         body, refused, lost, more = from_foreign(foreign)
