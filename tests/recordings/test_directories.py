@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 from cli.recorded_runs import recorded
 from commands import spanscore as command
 from otlp_capture import capturing
+from spanscore.cli._asked_files import FileRuns
+from spanscore.cli._run_tools import RunTools
 from spanscore.errors import InputError
 from spanscore.messages.printable import printable
 from spanscore.recordings.files import Recording
@@ -109,6 +112,17 @@ def test_linked_directories_are_read_once(folder: Path, tmp_path: Path) -> None:
 
     assert alone + more == spans
     assert [] == recording.problems
+
+
+def test_coding_agents_are_told_of_them(with_unreadable: Path, tmp_path: Path) -> None:
+    """The answer names the problem, and has the runs of a linked directory as soon as they are there."""
+    (tmp_path / "other").mkdir()
+    (with_unreadable / "link").symlink_to(tmp_path / "other")
+    tools = RunTools(FileRuns([str(with_unreadable)], None, content=True))
+    for runs in (1, 2):
+        told = json.loads(tools.reasons())
+        assert (runs, True) == (told["runs"], told["problems"][0].endswith(": cannot be read: File name too long"))
+        recorded(tmp_path / "other" / "runs.jsonl", ("one", "look_up"), ("two", "look_up"))
 
 
 def test_recordings_that_are_compressed_otherwise_are_counted(folder: Path) -> None:
