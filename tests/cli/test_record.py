@@ -100,6 +100,17 @@ def test_appended_to(one_run: Path, tmp_path: Path) -> None:
     assert 2 == len(package.read(tmp_path / "runs.jsonl"))
 
 
+def test_not_appended_to_another_form(tmp_path: Path) -> None:
+    """It is refused before the command runs."""
+    (tmp_path / "runs.pb").write_text("{}")
+    run = ("--", sys.executable, "-c", f"open({str(tmp_path / 'ran')!r}, 'w')")
+    ended = spanscore("record", "-o", tmp_path / "runs.pb", "--append", *run)
+
+    told = "OTLP in protobuf, each request behind its length, by its name: it has JSON or text"
+    assert (2, True) == (ended.returncode, told in ended.stderr)
+    assert (["runs.pb"], "{}") == ([each.name for each in tmp_path.iterdir()], (tmp_path / "runs.pb").read_text())
+
+
 @pytest.mark.parametrize(
     ("environment", "hint"),
     [

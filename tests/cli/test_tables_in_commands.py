@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import sys
@@ -132,12 +133,60 @@ def test_a_stream_is_read_alone(tmp_path: Path, capsys: pytest.CaptureFixture[st
     stream = tmp_path / "spans.arrows"
     stream.write_bytes(in_arrow())
 
-    (tmp_path / "cut.arrows").write_bytes(in_arrow()[:2000])
-    assert 2 == main(["score", str(tmp_path / "cut.arrows")])
-    assert "cut.arrows: the stream of Arrow cannot be read" in capsys.readouterr().err
     assert 1 == main(["score", str(stream), RECORDING])
     assert "spans.arrows: a stream of Arrow: name it alone, without other files" in capsys.readouterr().err
     assert str(stream) not in output(capsys, "score", str(stream))
+
+
+@pytest.mark.parametrize(
+    ("left", "behind", "told"),
+    [
+        (0.6, b"", "the stream of Arrow cannot be read: "),
+        (-9, b"", "the stream of Arrow cannot be read: "),
+        (-8, b"", "the stream of Arrow ends without its end mark: rows may be missing\n"),
+        (None, b"\0", "what is behind the end of the stream of Arrow is no other stream, and is not read\n"),
+        (None, b"\xff" * 4, "the stream of Arrow cannot be read: "),
+    ],
+)
+def test_what_is_read_of_a_broken_stream_is_scored(
+    left: float | None, behind: bytes, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The rows before, as in other recordings; but nothing else that may have been in it is green."""
+    content = in_arrow(FLAGLESS)
+    content = content[: int(left * len(content)) if isinstance(left, float) else left] + behind
+    (tmp_path / "spans.arrows").write_bytes(content)
+
+    assert 1 == main(["score", str(tmp_path / "spans.arrows"), "--format", "json"])
+    out, err = capsys.readouterr()
+    assert f"spans.arrows: {told}" in err
+    assert "nothing to score" not in err
+    assert out
+
+
+def test_streams_behind_one_another_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As `cat` makes one of several, each with its own schema."""
+    table = recorded_tables(Path(RECORDING))[0].sort_by("TraceId")
+    outputs = []
+    for number, parts in enumerate(([table], [table.slice(0, 30), table.slice(30).drop_columns("TraceState")])):
+        file = tmp_path / f"{number}.arrows"
+        with file.open("wb") as out:
+            for part in parts:
+                with pa.ipc.new_stream(out, part.schema) as writer:
+                    writer.write_table(part)
+        outputs.append(output(capsys, "score", str(file), "--format", "json", "--no-content"))
+
+    assert outputs[0]
+    assert sorted(outputs[0].splitlines()) == sorted(outputs[1].splitlines())
+
+
+@pytest.mark.parametrize("name", ["spans.parquet.gz", "spans.arrows.gz"])
+def test_a_table_in_gzip_is_told_of(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The message says what to do: inside such a file nothing can be found."""
+    content = in_arrow() if "arrow" in name else Path(in_parquet(tmp_path / "spans")).read_bytes()
+    (tmp_path / name).write_bytes(gzip.compress(content))
+
+    assert 1 == main(["score", str(tmp_path / name)])
+    assert f"{name}: a table in gzip: decompress it first\n" in capsys.readouterr().err
 
 
 def test_what_a_table_lacks_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -226,10 +226,14 @@ def test_079_a_value_is_one_value(receiver: Receiver) -> None:
 
 
 def test_080_of_equal_names_the_last_counts(receiver: Receiver) -> None:
-    """As in almost every reader of JSON."""
+    """As in almost every reader of JSON.
+
+    If spans or log records are missing then, as they are in a list that is in an object twice, the request is refused.
+    """
     body = request(SPAN | {"name": "first"}).replace('"first"', '"first", "name": "last"')
     assert Told(OK) == over_http_as_json(receiver, body.encode())
     assert [DECODED._replace(name="last")] == receiver.core.spans
+    assert malformed(receiver, f'{request(SPAN)[:-1]}, "resourceSpans": []}}'.encode())
 
 
 def test_081_text_is_utf8(receiver: Receiver) -> None:

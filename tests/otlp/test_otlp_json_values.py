@@ -65,6 +65,12 @@ def test_other_times_are_refused(raw: Any) -> None:
     assert refusal(events=[{"timeUnixNano": raw}]) is Refusal.INVALID_TIME
 
 
+@pytest.mark.parametrize("raw", ["1764000003020000000.5", "17640000030200000005e-1", "1e-99999", "1e" + "9" * 30])
+def test_a_fraction_is_refused_however_small(raw: str) -> None:
+    """As a double some of these are whole numbers."""
+    assert refusal(endTimeUnixNano=raw) is Refusal.INVALID_TIME
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [

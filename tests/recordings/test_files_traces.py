@@ -3,9 +3,10 @@ from __future__ import annotations
 import gc
 import gzip
 import json
+import os
 import tempfile
 import tracemalloc
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -193,3 +194,33 @@ def test_a_trace_whose_spans_are_refused_is_finished(tmp_path: Path) -> None:
     path.write_bytes(to_json(request_of(simple_span(1), bad)))
 
     assert [([1], {1, 7})] == [numbers(batch) for batch in Recording([path]).read()]
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "a line more": lambda path: path.write_bytes(path.read_bytes() + b"\n" + encode([[9]], "lines")),
+    "a span more": lambda path: path.write_bytes(path.read_bytes() + b"\n" + encode([[3]], "lines")),
+    "a line less": lambda path: path.write_bytes(encode([[2]], "lines")),
+    "empty": lambda path: path.write_bytes(b""),
+    "of the same size": lambda path: path.write_bytes(encode([[4], [5]], "lines")),
+    "another file": lambda path: (
+        path.with_name("new").write_bytes(encode([[2]], "lines")),
+        path.with_name("new").replace(path),
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_file_that_changes_between_both_passes_is_a_problem(change: str, tmp_path: Path) -> None:
+    """The first pass knows nothing of what came later: such spans may be in no finished trace, or others be gone."""
+    files = [tmp_path / "1.jsonl", tmp_path / "2.jsonl"]
+    for file, requests in zip(files, ([[1]], [[2], [3]]), strict=True):
+        file.write_bytes(encode(requests, "lines"))
+        os.utime(file, (0, 0))
+    recording = Recording(files)
+    batches = recording.read()
+    next(batches)
+    CHANGES[change](files[1])
+    for _ in batches:
+        pass
+
+    assert [f"{files[1]}: it changed while it was read: spans may be missing"] == [*map(str, recording.problems)]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import os
 import subprocess
 import sys
@@ -233,3 +234,61 @@ def test_appended_behind_a_line_without_an_end(tmp_path: Path) -> None:
         path.write_bytes(path.read_bytes().rstrip())
 
     assert 2 == len(spans(Recording([path])))
+
+
+def forms(folder: Path) -> dict[str, bytes]:
+    """Return the content of a recording in each form that the writer has, and in others."""
+    found = {}
+    for name in ("runs.jsonl", "runs.jsonl.gz", "runs.pb", "runs.pb.gz"):
+        with RecordingWriter(folder / name) as writer:
+            writer.write(*requests()[0])
+        found[name] = (folder / name).read_bytes()
+        (folder / name).unlink()
+    bare, text = requests()[0].body, found["runs.jsonl"]
+    cut = {f"cut {name}": content[:-1] for name, content in found.items() if name != "runs.jsonl"}
+    others = {"bare": bare, "bare in gzip": gzip.compress(bare), "UTF-16": text.decode().encode("utf-16")}
+    return found | cut | others | {"zstd": b"\x28\xb5\x2f\xfd....", "Parquet": b"PAR1....", "binary": b"\x7fELF\x02"}
+
+
+OTHER_FORMS = [
+    ("runs.jsonl", "runs.jsonl.gz", "it is gzip"),
+    ("runs.jsonl", "runs.pb", "it has protobuf"),
+    ("runs.jsonl", "bare", "it has protobuf"),
+    ("runs.jsonl", "UTF-16", "the text is in UTF-16: OTLP/JSON is in UTF-8"),
+    ("runs.jsonl", "zstd", "zstd is not supported: decompress the file first"),
+    ("runs.jsonl", "binary", "neither OTLP/JSON nor OTLP in protobuf"),
+    ("runs.jsonl", "Parquet", "a Parquet file"),
+    ("runs.jsonl.gz", "runs.jsonl", "it is not gzip"),
+    ("runs.jsonl.gz", "runs.pb.gz", "it has protobuf"),
+    ("runs.jsonl.gz", "cut runs.jsonl.gz", "the rest of the file cannot be read: "),
+    ("runs.pb", "runs.jsonl", "it has JSON or text"),
+    ("runs.pb", "runs.pb.gz", "it is gzip"),
+    ("runs.pb", "bare", "it has one request, without its length"),
+    ("runs.pb", "cut runs.pb", "its last request is cut off"),
+    ("runs.pb.gz", "runs.pb", "it is not gzip"),
+    ("runs.pb.gz", "runs.jsonl.gz", "it has JSON or text"),
+    ("runs.pb.gz", "bare in gzip", "it has one request, without its length"),
+    ("runs.pb.gz", "cut runs.pb.gz", "the rest of the file cannot be read: "),
+]
+
+
+@pytest.mark.parametrize(("name", "form", "told"), OTHER_FORMS)
+def test_nothing_is_appended_to_another_form(name: str, form: str, told: str, tmp_path: Path) -> None:
+    """What is appended could not be read there, and would take what is there with it."""
+    content = forms(tmp_path)[form]
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=f"^cannot append to {str(path)!r}, which must be .*, by its name: {told}"):
+        RecordingWriter(path, append=True)
+
+    assert content == path.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["runs.jsonl", "runs.jsonl.gz", "runs.pb", "runs.pb.gz"])
+def test_an_empty_file_is_appended_to(name: str, tmp_path: Path) -> None:
+    """It has no form yet, or is gzip of nothing."""
+    for content in {b"", gzip.compress(b"") if name.endswith(".gz") else b""}:
+        (tmp_path / name).write_bytes(content)
+        with RecordingWriter(tmp_path / name, append=True) as writer:
+            writer.write(*requests()[0])
+        assert 1 == len(spans(Recording([tmp_path / name])))

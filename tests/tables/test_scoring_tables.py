@@ -457,6 +457,18 @@ def test_the_digest_is_that_of_what_is_scored(tmp_path: Path) -> None:
         tables.score([], CONFIG, label="")
 
 
+@pytest.mark.parametrize("place", [0, 1], ids=["spans", "logs"])
+def test_a_row_without_a_time_is_refused(place: int) -> None:
+    """As one of 1970 it would be before all calls of its run."""
+    table = recorded_tables(CORPUS / "strands-adot.jsonl.gz")[place]
+    times = [None, *table["Timestamp"].cast(pa.int64()).to_pylist()[1:]]
+    table = table.set_column(0, "Timestamp", pa.array(times, pa.int64()).cast(table["Timestamp"].type))
+    (found,) = decoded_rows(table.to_batches(), [""])
+
+    assert ["row 1: Timestamp is null"] == [each.example for each in found.refused]
+    assert table.num_rows - 1 == len(found.spans)
+
+
 def test_log_records_are_joined_by_trace_id() -> None:
     """The two tables are read side by side, whatever their batches are."""
     spans, logs = (table.sort_by("TraceId") for table in recorded_tables(CORPUS / "strands-adot.jsonl.gz"))

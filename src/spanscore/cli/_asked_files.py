@@ -24,7 +24,7 @@ from spanscore.config import parts as wiring
 from spanscore.errors import InputError
 from spanscore.messages.printable import cannot_be_read, encodable
 from spanscore.recordings.files import Recording
-from spanscore.recordings.sources import STDIN
+from spanscore.recordings.sources import STDIN, sources
 from spanscore.reports.bounded_line import bounded, bounded_line
 from spanscore.reports.json_reports import bare_report, counted_run, identity_of, is_report
 from spanscore.reports.reason_table import CountedRun, ReasonTable, WantedRuns
@@ -212,7 +212,7 @@ def _finite(number: str) -> float:
 
 def _state_of(path: Path) -> list[tuple[str, int, int]]:
     """Return the names, sizes and times of the files of a path."""
-    files = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
+    files = [source.path for source in sources(str(path))] if path.is_dir() else [path]
     found = []
     for each in files:
         try:

@@ -9,8 +9,8 @@ from typing import Final
 
 NAME_WIDTH: Final = 60
 MAX_LABEL_CHARS: Final = 128
+PATH_WIDTH: Final = 4_096
 _DIGITS: Final = 8
-_PATH_WIDTH: Final = 4_096
 _ERROR_TYPE: Final = re.compile(r"[\w.:$<>*-]{1,100}")
 
 
@@ -24,7 +24,7 @@ def printable(text: str, width: int = NAME_WIDTH) -> str:
 
 def cannot_be_read(path: object, why: str | None) -> str:
     """Return the message about a file that cannot be read."""
-    return f"{printable(str(path), _PATH_WIDTH)}: cannot be read: {why}"
+    return f"{printable(str(path), PATH_WIDTH)}: cannot be read: {why}"
 
 
 def encodable(text: str) -> str:

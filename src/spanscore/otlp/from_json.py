@@ -3,8 +3,9 @@
 `json_typed` reads clean requests, which nearly all are. Any other is turned into protobuf messages, which are judged as
 messages that came in protobuf.
 
-If JSON leaves a choice: of two equal keys the last wins, null means absent, and a lone surrogate becomes U+FFFD. The
-names of enumerations and the original names of fields, which OTLP forbids, are read all the same: see `json_names`.
+If JSON leaves a choice: of two equal keys the last wins, but no list hides another; null means absent, and a lone
+surrogate becomes U+FFFD. The names of enumerations and the original names of fields, which OTLP forbids, are read
+all the same: see `json_names`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 from spanscore.otlp.findings import Decoded, Findings, MalformedRequest, Refusal, RefusedSpans, SpanRefused
 from spanscore.otlp.json_in_steps import JsonMessages, ids_of
 from spanscore.otlp.json_names import renaming
+from spanscore.otlp.json_repeated import checking_spans
 from spanscore.otlp.json_shape import SPANS, ResourcePart, ScopePart, checking_way, taking_apart
 from spanscore.otlp.json_typed import decoding_typed
 from spanscore.otlp.judging import JudgedSpans, judging
@@ -55,6 +57,7 @@ def decoding_json(
         return Decoded(spans=[])
     if max_spans is not None:
         check_number_of_values(body)
+    renamed = body
     decoded = yield from decoding_typed(body, max_spans=max_spans, wanted=wanted)
     if decoded is None:
         renamed = yield from renaming(body)
@@ -65,6 +68,7 @@ def decoding_json(
             else:
                 request = yield from opening(renamed)
             decoded = yield from decoding_odd(request, max_spans=max_spans, wanted=wanted)
+    yield from checking_spans(renamed, decoded)
     return decoded
 
 

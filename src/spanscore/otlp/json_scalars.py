@@ -6,6 +6,7 @@ import math
 import re
 from binascii import a2b_base64, unhexlify
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from functools import partial
 from typing import Any, Final
 
@@ -105,11 +106,20 @@ def _integer(raw: Any) -> int | None:
     if raw.__class__ is str:
         if len(raw) <= _DIGITS and raw.isascii() and raw.removeprefix("-").isdigit():
             return int(raw)
-        if not _NUMBER.fullmatch(raw):
+        if not _NUMBER.fullmatch(raw) or not _is_whole(raw):
             return None
         raw = float(raw)
     # 1e18 is a number like any other; beyond the exact doubles it is what the sender's own double was.
     return int(raw) if raw.__class__ is float and raw.is_integer() else None
+
+
+def _is_whole(number: str) -> bool:
+    """Return whether a number in text has no fraction, however small: a double loses what is behind 16 digits."""
+    try:
+        exact = Decimal(number)
+    except ArithmeticError:  # its exponent has some twenty digits
+        return False
+    return exact == exact.to_integral_value()
 
 
 def _enum(raw: Any, numbers: Mapping[str, int], name: str) -> int:

@@ -19,6 +19,7 @@ from spanscore.otlp.forwardable import AcceptedSpans
 from spanscore.otlp.from_json import losing
 from spanscore.otlp.json_in_steps import JsonMessages, ids_of, members
 from spanscore.otlp.json_names import renaming
+from spanscore.otlp.json_repeated import LOG_TIMES, checking_items
 from spanscore.otlp.json_scalars import text
 from spanscore.otlp.json_shape import LOGS, METRICS, ResourcePart, ScopePart, checking_way, taking_apart
 from spanscore.otlp.json_shape import SPANS as TRACES
@@ -70,7 +71,10 @@ def writing_logs(body: bytes) -> Steps[EncodedRecords]:
     if not body:
         return EncodedRecords(b"", (), ())
     check_number_of_values(body, _MOST_OBJECTS)
-    return (yield from _writing_records((yield from _opening(body)), LOGS, LogRecord))
+    renamed = yield from renaming(body)
+    request = yield from opening(renamed)
+    yield from checking_items(renamed, (yield from counting_records(request)), LOG_TIMES)
+    return (yield from _writing_records(request, LOGS, LogRecord))
 
 
 def _writing_records(request: Any, key: str, item_type: Any) -> Steps[EncodedRecords]:
@@ -109,6 +113,11 @@ def accepted_only_from_json(request: Any, spans: Sequence[Span]) -> bytes:
 def accepting_only_from_json(body: bytes, spans: Sequence[Span]) -> Steps[EncodedSpans]:
     """Convert a request that is not parsed like `accepted_only_from_json`, in steps of one span."""
     return (yield from _accepting((yield from _opening(body)), spans))
+
+
+def counting_records(request: Any) -> Steps[int]:
+    """Return the number of log records in a request, as it is written or parsed, in steps."""
+    return sum(part.items for part in (yield from taking_apart(request, LOGS)))
 
 
 def _accepting(request: Any, spans: Sequence[Span]) -> Steps[EncodedSpans]:

@@ -30,6 +30,9 @@ REQUEST_TAG: Final = b"\n"
 ARROW_STREAM: Final = b"\xff\xff\xff\xff"
 """The first bytes of a stream of Arrow."""
 
+PARQUET: Final = b"PAR1"
+"""The first bytes of a Parquet file."""
+
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
@@ -106,11 +109,15 @@ def is_json(path: Path, max_request_size: int) -> bool:
         MalformedRequest: it is neither.
     """
     head = b""
-    with opened(path) as (_, content), suppress(*READ_ERRORS):  # reading the documents comes to them as well
+    with opened(path) as (file, content), suppress(*READ_ERRORS):  # reading the documents comes to them as well
         while len(head) < _HEAD and (more := content.read1(_HEAD - len(head))):
             head += more
     if head.startswith(_ZSTD_MAGIC) or head.startswith(_ZSTD_MAGIC, LENGTH_PREFIX):
         raise MalformedRequest("zstd is not supported: decompress the file first")
+    if head.startswith((ARROW_STREAM, PARQUET)) and content is not file:
+        raise MalformedRequest("a table in gzip: decompress it first")
+    if head.startswith(PARQUET):
+        raise MalformedRequest("a Parquet file")
     if head.startswith(ARROW_STREAM):
         raise MalformedRequest("a stream of Arrow: name it alone, without other files")
     if head.startswith(_UTF16_MARKS):

@@ -6,6 +6,7 @@ import re
 from binascii import unhexlify
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from spanscore.otlp.encoding import Logs
@@ -14,9 +15,11 @@ from spanscore.otlp.from_json import decode_document
 from spanscore.otlp.from_logs import decode_logs
 from spanscore.otlp.from_protobuf import decode_protobuf
 from spanscore.otlp.json_names import with_json_names
+from spanscore.otlp.json_repeated import LOG_TIMES, SPAN_TIMES, checking_items, checking_spans
 from spanscore.otlp.json_shape import LOGS, METRICS, SPANS, shown
 from spanscore.otlp.json_typed import decode_typed
-from spanscore.otlp.json_writing import logs_to_protobuf
+from spanscore.otlp.json_writing import counting_records, logs_to_protobuf
+from spanscore.otlp.slices import at_once
 from spanscore.otlp.strict_json import parse
 from spanscore.recordings._recorded import READ_ERRORS, Content, RecordedDocument, broken, unreadable
 from spanscore.recordings.foreign import from_foreign, is_foreign
@@ -181,6 +184,7 @@ def _judged(text: bytes, line: int, end: int, log_names: Sequence[str]) -> Recor
     if _LOGS_KEY not in text and not has_base64_ids:
         decoded = decode_typed(text, max_spans=None, wanted=None)
         if decoded is not None:
+            at_once(checking_spans(text, decoded))
             is_other = not decoded.spans and _is_other(text)
             return RecordedDocument(line, end, (decoded,), sources=(text.decode(),), is_other=is_other)
     if _OTLP.search(text) and (renamed := with_json_names(text)) is not text:
@@ -200,6 +204,8 @@ def _judged(text: bytes, line: int, end: int, log_names: Sequence[str]) -> Recor
         (foreign if not is_otlp and is_foreign(request) else own).append(request)
     problems: list[MalformedRequest] = []
     found = [each for request in own for each in _decoded(request, log_names, problems)]
+    if own and not foreign:
+        _note_repeated(text, own, [decoded for decoded, source in found if not isinstance(source, Logs)], problems)
     if foreign:
         body, refused, lost, more = from_foreign(foreign)
         problems += more
@@ -225,6 +231,23 @@ def _decoded(request: Any, log_names: Sequence[str], problems: list[MalformedReq
             yield from decode(request, log_names)
         except MalformedRequest as error:
             problems.append(error)
+
+
+def _note_repeated(
+    text: bytes, requests: Sequence[Any], decoded: Sequence[Decoded], problems: list[MalformedRequest]
+) -> None:
+    """Note a list that is twice in an object, so that the last one hides others with spans or log records."""
+    spans = sum(len(each.spans) + sum(refused.spans for refused in each.refused) for each in decoded)
+    records = 0
+    for request in requests if _LOGS_KEY in text else ():
+        with suppress(MalformedRequest):  # noted where it is decoded
+            records += at_once(counting_records(request))
+    try:
+        at_once(checking_items(text, spans, SPAN_TIMES))
+        if _LOGS_KEY in text:
+            at_once(checking_items(text, records, LOG_TIMES))
+    except MalformedRequest as error:
+        problems.append(error)
 
 
 def _is_other(text: bytes) -> bool:

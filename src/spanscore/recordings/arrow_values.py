@@ -23,6 +23,8 @@ from spanscore.otlp.limits import ATTRIBUTES_PER_SPAN, VALUE_DEPTH, VALUE_LENGTH
 _JSON: Final = Decoder()
 _PAIR: Final = 2
 _INT64: Final = 8
+NO_TIME: Final = -(2**63)
+"""Stands for a time that must be there and is null."""
 _NONE: Final = pa.array([0], pa.int32())
 _TIMES_IN_TEXT: Final = (pa.int64(), pa.timestamp("ns"), pa.timestamp("ns", "UTC"))
 
@@ -65,8 +67,8 @@ def plain(array: Any) -> Any:
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
-def times(array: Any) -> list[int]:
-    """Return times or durations in nanoseconds; 0 where there is none.
+def times(array: Any, missing: int = 0) -> list[int]:
+    """Return times or durations in nanoseconds; `missing` where there is none.
 
     Raises:
         pyarrow.ArrowInvalid: one is out of range, or is text and no time.
@@ -78,7 +80,9 @@ def times(array: Any) -> list[int]:
         array = array.cast(pa.timestamp("ns", array.type.tz)).cast(pa.int64())
     elif pa.types.is_duration(array.type):
         array = array.cast(pa.duration("ns")).cast(pa.int64())
-    found = array.to_pylist() if not array.null_count else [each or 0 for each in array.to_pylist()]
+    found = array.to_pylist()
+    if array.null_count:
+        found = [missing if each is None else each for each in found]
     return [*map(int, found)] if pa.types.is_decimal(array.type) else found
 
 

@@ -84,7 +84,9 @@ class Recording:
         max_copy_size: int = MAX_COPY_SIZE,
         log_names: Sequence[str] = (),
     ) -> None:
-        self._sources = [source for path in paths for source in sources(os.fspath(path))]
+        found = [source for path in paths for source in sources(os.fspath(path))]
+        self._sources = [source for source in found if not source.is_compressed]
+        self._compressed = [source.name for source in found if source.is_compressed]
         if sum(source.name == STDIN for source in self._sources) > 1:
             raise InputError(f"standard input ({STDIN!r}) can be read only once")
         self._stdin = stdin
@@ -99,12 +101,12 @@ class Recording:
         return [each.name for each in self._sources if each.name not in self._used and each not in self.left_out]
 
     def left_out_files(self) -> list[str]:
-        """Return a line that counts the files that were left out, once all were read; none if there are none."""
-        if not self.left_out:
-            return []
-        names = ", ".join(printable(each.name, _NAME_WIDTH) for each in self.left_out[:_NAMES_SHOWN])
-        more = ", ..." if len(self.left_out) > _NAMES_SHOWN else ""
-        return [f"{plural(len(self.left_out), 'file')} left out, without telemetry of any known form: {names}{more}"]
+        """Return a line for each reason why files were left out, with their number, once all were read."""
+        found = (
+            ("without telemetry of any known form", [each.name for each in self.left_out]),
+            ("to be decompressed first", self._compressed),
+        )
+        return [f"{plural(len(names), 'file')} left out, {why}: {_first_of(names)}" for why, names in found if names]
 
     def read(self) -> Iterator[SpanBatch]:
         """Yield the spans, document by document, and with them which traces are finished."""
@@ -114,6 +116,7 @@ class Recording:
                 yield from SortedSpans({self._sources[0].name: self._streamed(stream)}).read()
                 return
             sources = self._readable(stack)
+            states = [source.state for source in sources]
             meter = ReadProgress(self._progress, [source.path.stat().st_size for source in sources] * 2)
             last_mentions: dict[bytes, int] = {}
             starts = [0]
@@ -122,15 +125,17 @@ class Recording:
                 meter.finish_file()
             ends = TraceEnds(last_mentions)
             del last_mentions
-            for source, (start, end) in zip(sources, pairwise(starts), strict=True):
+            for source, state, (start, end) in zip(sources, states, pairwise(starts), strict=True):
                 for document in self._documents(source, meter):
                     spans = [span for request in document.requests for span in request.spans]
                     lost = [span for request in document.requests for span in request.lost]
-                    finished = ends.before(start + document.end)
+                    finished = ends.before(min(start + document.end, end))  # a file may have grown
                     if spans or finished or lost:
                         yield SpanBatch(spans, finished, lost, document.is_flagless)
                 if finished := ends.before(end):
                     yield SpanBatch([], finished)
+                if source.state != state:
+                    self._report(source.name, _WHOLE_FILE, "it changed while it was read: spans may be missing")
         self._report_directories()
 
     def documents(self) -> Iterator[RecordedDocument]:
@@ -167,7 +172,8 @@ class Recording:
         """Return the sources, and report the files of directories that cannot be read: they cost only themselves."""
         readable = []
         for source in self._sources:
-            if source.directory and (why := why_unreadable(source.name)) is not None:
+            why = source.why_unreadable or (why_unreadable(str(source.path)) if source.directory else None)
+            if why is not None:
                 self._report(source.name, _WHOLE_FILE, f"cannot be read: {why}")
                 self._used.add(source.name)
             else:
@@ -210,6 +216,8 @@ class Recording:
         if len(self._sources) != 1:
             return None
         (source,) = self._sources
+        if source.why_unreadable:
+            return None
         if source.name == STDIN:
             stdin: Any = self._stdin or sys.stdin.buffer
             stream = self._stdin = stdin if hasattr(stdin, "peek") else io.BufferedReader(stdin)
@@ -222,7 +230,7 @@ class Recording:
     def _streamed(self, stream: BinaryIO) -> Iterator[Decoded]:
         """Yield the rows of a stream of Arrow, and note unusable ones."""
         name = self._sources[0].name
-        for document in arrow_rows(stream, name, self._log_names):
+        for document in arrow_rows(stream, self._log_names):
             self._note(name, document)
             yield from document.requests
 
@@ -296,3 +304,8 @@ class Recording:
         self.problems_by_file[file] += 1
         if len(self.problems) < PROBLEMS_KEPT or self.problems_by_file[file] <= KEPT_OF_EACH:
             self.problems.append(InputProblem(file, line, what))
+
+
+def _first_of(names: Sequence[str]) -> str:
+    shown = ", ".join(printable(each, _NAME_WIDTH) for each in names[:_NAMES_SHOWN])
+    return shown + ", ..." if len(names) > _NAMES_SHOWN else shown

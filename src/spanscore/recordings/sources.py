@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from spanscore.errors import InputError
-from spanscore.messages.printable import cannot_be_read
+from spanscore.messages.plural import plural
+from spanscore.messages.printable import PATH_WIDTH, cannot_be_read, printable
 from spanscore.recordings.writer import JSON_SUFFIXES, PROTOBUF_SUFFIXES
 
 STDIN: Final = "-"
@@ -19,15 +20,34 @@ SUFFIXES: Final = (*JSON_SUFFIXES, *PROTOBUF_SUFFIXES, ".parquet")
 MAY_BE_OTHER: Final = (".json", ".json.gz")
 """The files of a directory that may hold something else than telemetry."""
 
+COMPRESSED: Final = (".zst", ".bz2", ".xz", ".lz4", ".br", ".zip", ".7z")
+"""Behind one of `SUFFIXES`, the endings of recordings that must be decompressed before they can be read."""
+
 
 class Source(NamedTuple):
     """A file of a recording."""
 
     name: str
-    """As the user wrote it."""
+    """As the user wrote it, but printable."""
     path: Path
     directory: str = ""
-    """The directory by which the user named it; empty for a file that was named itself."""
+    """The directory by which the user named it, printable; empty for a file that was named itself."""
+    why_unreadable: str = ""
+    """Why it cannot be read: it is a directory within another one."""
+
+    @property
+    def state(self) -> tuple[int, ...]:
+        """What changes when the file does; empty if it is gone."""
+        try:
+            seen = self.path.stat()
+        except OSError:
+            return ()
+        return seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether it is a file of a directory that is left out, as it must be decompressed first."""
+        return bool(self.directory and not self.why_unreadable and _is_compressed(self.path.name))
 
 
 def is_recording(name: str) -> bool:
@@ -38,36 +58,70 @@ def is_recording(name: str) -> bool:
 def sources(path: str) -> list[Source]:
     """Return the files that a path names; in a directory those whose names end in one of `SUFFIXES`.
 
+    Among those of a directory are files that are left out, as they are compressed, and directories that cannot be read.
+
     Raises:
-        InputError: there is no such file, or nothing to read in a directory.
+        InputError: there is no such file, a directory cannot be read, or has nothing to read.
     """
     if path == STDIN:
         return [Source(STDIN, Path(STDIN))]
     if not os.path.isdir(path):  # noqa: PTH112 - the path is shown as it was written
         if (why := why_unreadable(path, may_be_pipe=True)) is not None:
             raise InputError(cannot_be_read(path, why))
-        return [Source(path, Path(path))]
+        return [Source(_shown(path), Path(path))]
+    return _in_directory(path)
+
+
+def _in_directory(path: str) -> list[Source]:
+    """Return the files of a directory and of those below it, each real directory once, as links may lead in circles."""
     found: list[Source] = []
-    for folder, folders, names in os.walk(path):
+    seen: set[str] = set()
+    others = 0
+
+    def note(error: OSError) -> None:
+        folder = str(error.filename or path)
+        if folder == path:
+            raise InputError(cannot_be_read(path, error.strerror)) from error
+        found.append(Source(_shown(folder), Path(folder), _shown(path), error.strerror or str(error)))
+
+    for folder, folders, names in os.walk(path, onerror=note, followlinks=True):
+        real = os.path.realpath(folder)
+        if real in seen:
+            folders.clear()
+            continue
+        seen.add(real)
         folders.sort()
-        files = map(Path(folder).joinpath, filter(is_recording, sorted(names)))
-        found += [Source(str(file), file, path) for file in files]
-    if not found:
-        raise InputError(f"nothing to read in {path!r}: no file ends in {', '.join(SUFFIXES)}, or one of these and .gz")
+        files = [Path(folder, name) for name in sorted(names) if is_recording(name) or _is_compressed(name)]
+        found += [Source(_shown(str(file)), file, _shown(path)) for file in files]
+        others += len(names) - len(files)
+    if all(each.is_compressed for each in found):
+        endings = f"no file ends in {', '.join(SUFFIXES)}, or one of these and .gz"
+        left_out = [f"{plural(others, 'file')} with other endings"] if others else []
+        left_out += [f"{plural(len(found), 'recording')} to decompress first, such as {found[0].name}"] if found else []
+        raise InputError("; ".join([f"nothing to read in {path!r}: {endings}", *left_out]))
     return found
+
+
+def _is_compressed(name: str) -> bool:
+    stem, point, ending = name.lower().rpartition(".")
+    return point + ending in COMPRESSED and is_recording(stem)
+
+
+def _shown(path: str) -> str:
+    return printable(path, PATH_WIDTH)
 
 
 def why_unreadable(path: str, *, may_be_pipe: bool = False) -> str | None:
     """Return why a file cannot be read; None if it can."""
-    if not os.path.exists(path):  # noqa: PTH110 - the path is shown as it was written
-        return os.strerror(errno.ENOENT)
-    if os.path.isfile(path):  # noqa: PTH113 - as above
-        try:
+    try:
+        if stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - the path is shown as it was written
             with Path(path).open("rb") as file:
                 file.read(1)
-        except OSError as error:
-            return error.strerror
-        return None
+            return None
+    except OSError as error:
+        return error.strerror
+    except ValueError:  # a zero in it
+        return os.strerror(errno.ENOENT)
     if not may_be_pipe:
         return "it is no regular file"
     if not os.access(path, os.R_OK):

@@ -82,7 +82,7 @@ class _SpanRows(RowReader):
         parents, are_parents = values.ids(self._column(batch, "ParentSpanId"), SPAN_ID_LENGTH, 0)
         are_ids = are_traces and are_spans and are_parents
         names = values.repeated_texts(self._column(batch, "SpanName"))
-        starts = values.times(self._column(batch, "Timestamp"))
+        starts = values.times(self._column(batch, "Timestamp"), values.NO_TIME)
         durations = values.times(self._column(batch, "Duration"))
         kinds = values.numbers(self._column(batch, _KIND), _KINDS)
         codes = values.numbers(self._column(batch, _STATUS_CODE), _STATUS_CODES)
@@ -103,7 +103,7 @@ class _SpanRows(RowReader):
             if code.__class__ is str:
                 raise _unknown(_STATUS_CODE, _STATUS_CODES)
             if (start := starts[row]) < 0:
-                raise _too_early()
+                raise _wrong_time(start)
             resource = resource_of(row, findings)
             end = (start + durations[row]) & _LAST_NS  # the exporter lets it overflow for a span without an end
             name, text, scope = names[row] or UNNAMED, messages[row], scopes[row]
@@ -138,7 +138,7 @@ class _SpanRows(RowReader):
                 *(range(first, first + min(count, EVENTS_PER_SPAN)) for first in firsts), strict=True
             ):
                 if times[time] < 0:
-                    raise _too_early()
+                    raise _wrong_time(times[time])
                 events.append(SpanEvent(titles[title], times[time], attributes.read(own, findings)))
             return tuple(events)
 
@@ -156,7 +156,7 @@ class _LogRows(RowReader):
     def _reading(self, batch: Any) -> ReadRow:
         trace_ids, _ = values.ids(self._column(batch, "TraceId"), TRACE_ID_LENGTH)
         span_ids, _ = values.ids(self._column(batch, "SpanId"), SPAN_ID_LENGTH)
-        times = values.times(self._column(batch, "Timestamp"))
+        times = values.times(self._column(batch, "Timestamp"), values.NO_TIME)
         bodies = values.texts(self._column(batch, "Body"))
         events = values.texts(self._column(batch, "EventName")) if "EventName" in self.names else None
         scopes = values.texts(self._column(batch, "ScopeName"))
@@ -164,13 +164,13 @@ class _LogRows(RowReader):
         attributes = values.attributes(self._column(batch, "LogAttributes"), "LogAttributes")
 
         def read(row: int, findings: Findings) -> Span | None:
-            if times[row] < 0:
-                raise _too_early()
             own = attributes.read(row, findings)
             told = (events[row] if events else None, bodies[row], *map(own.get, EVENT_NAMES))
             name = event_name(told, self._names)
             if name is None:
                 return None
+            if times[row] < 0:
+                raise _wrong_time(times[row])
             resource = resource_of(row, findings)
             found = with_body(own, _body(bodies[row]))
             trace_id: Any = trace_ids[row]
@@ -207,8 +207,8 @@ def _body(text: str) -> AttributeValue:
     return text or None
 
 
-def _too_early() -> SpanRefused:
-    return SpanRefused(Refusal.INVALID_TIME, "a time is before 1970")
+def _wrong_time(time: int) -> SpanRefused:
+    return SpanRefused(Refusal.INVALID_TIME, "Timestamp is null" if time == values.NO_TIME else "a time is before 1970")
 
 
 def _checked_ids(trace_id: Any, span_id: Any, parent: Any, findings: Findings) -> bytes:

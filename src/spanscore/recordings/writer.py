@@ -18,8 +18,9 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from spanscore.errors import InputError
+from spanscore.otlp.findings import MalformedRequest
 from spanscore.otlp.to_json import to_json
-from spanscore.recordings._recorded import LENGTH_PREFIX
+from spanscore.recordings._recorded import LENGTH_PREFIX, READ_ERRORS, REQUEST_TAG, Content, is_json, opened, unreadable
 from spanscore.recordings.file_lock import lock
 from spanscore.recordings.replaced_files import CAN_MOVE_OPEN, is_written_in_place, replace
 
@@ -31,6 +32,8 @@ _OWNER_ONLY: Final = 0o600  # arguments and results of tools are in the requests
 PROTOBUF_SUFFIXES: Final = (".pb", ".binpb", ".bin", ".otlp")
 _GZIP: Final = ".gz"
 _PART: Final = ".part"
+_LONGEST: Final = 2 ** (8 * LENGTH_PREFIX) - 1
+_READ_AT_ONCE: Final = 2**20
 _MESSAGES: Final[Mapping[str, type[Message]]] = {"traces": ExportTraceServiceRequest, "logs": ExportLogsServiceRequest}
 
 
@@ -56,7 +59,8 @@ class RecordingWriter:
         masked: masks each request before it is written.
 
     Raises:
-        InputError: the path has another ending, or cannot be written to, or another writer replaces it.
+        InputError: the path has another ending, or cannot be written to, or another writer replaces it; or the file to
+            append to has another form than its name says, or is broken.
     """
 
     def __init__(
@@ -66,6 +70,7 @@ class RecordingWriter:
         self._masked: Final = masked
         name = self.path.name.lower().removesuffix(_GZIP)
         self._is_json = name.endswith(JSON_SUFFIXES)
+        self._is_gzip = name != self.path.name.lower()
         if not self._is_json and not name.endswith(PROTOBUF_SUFFIXES):
             endings = ", ".join((*JSON_SUFFIXES, *PROTOBUF_SUFFIXES))
             message = f"cannot record to {str(path)!r}: its name must end in {endings}, or one of these and {_GZIP}"
@@ -77,6 +82,8 @@ class RecordingWriter:
             self._is_new = not self.path.exists()
             target = self.path.resolve()
             self._target = None if is_written_in_place(target) or append else target
+            if append and target.is_file():
+                self._check_form(target)
             self._file = _opened(target) if self._target is None else self._begin(Path(f"{target}{_PART}"))
         except OSError as error:
             raise InputError(f"cannot record to {str(path)!r}: {error.strerror}") from error
@@ -112,7 +119,7 @@ class RecordingWriter:
             content = len(request).to_bytes(LENGTH_PREFIX, "big") + request
         if not self.written and self._is_json and self._is_file and self._size():
             content = b"\n" + content  # what is there may end without one
-        if self.path.name.lower().endswith(_GZIP):
+        if self._is_gzip:
             content = gzip.compress(content, mtime=0)  # members behind each other are one file
         before = self._size()
         try:
@@ -163,6 +170,22 @@ class RecordingWriter:
         self._has_failed = self._has_failed or error is not None
         self.close()
 
+    def _check_form(self, path: Path) -> None:
+        """Check that requests can be read if they are appended to a file.
+
+        Raises:
+            InputError: they cannot, or would make unreadable what is there.
+        """
+        try:
+            with opened(path) as (file, content):
+                if file.peek(1):
+                    _check_content(path, content, in_json=self._is_json, in_gzip=self._is_gzip)
+        except MalformedRequest as error:
+            form = "OTLP/JSON Lines" if self._is_json else "OTLP in protobuf, each request behind its length"
+            form += " in gzip" if self._is_gzip else ""
+            message = f"cannot append to {str(self.path)!r}, which must be {form}, by its name: {error.what}"
+            raise InputError(message) from error
+
     def _size(self) -> int:
         return os.fstat(self._file.fileno()).st_size
 
@@ -188,6 +211,33 @@ class RecordingWriter:
                     file.close()
                 part.rename(self.left_behind)
             file.close()
+
+
+def _check_content(path: Path, content: Content, *, in_json: bool, in_gzip: bool) -> None:
+    if isinstance(content, gzip.GzipFile) != in_gzip:
+        raise MalformedRequest("it is not gzip" if in_gzip else "it is gzip")
+    try:
+        if not content.peek(1):
+            return
+        if is_json(path, _LONGEST) != in_json:
+            raise MalformedRequest("it has protobuf" if in_json else "it has JSON or text")
+        if not in_json:
+            _check_lengths(content)
+        while in_gzip and content.read1(_READ_AT_ONCE):  # it may break off
+            pass
+    except READ_ERRORS as error:
+        raise unreadable(error) from error
+
+
+def _check_lengths(content: Content) -> None:
+    if content.peek(1).startswith(REQUEST_TAG):
+        raise MalformedRequest("it has one request, without its length")
+    while prefix := content.read(LENGTH_PREFIX):
+        left = int.from_bytes(prefix, "big")
+        while left and (part := content.read1(min(left, _READ_AT_ONCE))):
+            left -= len(part)
+        if left or len(prefix) < LENGTH_PREFIX:
+            raise MalformedRequest("its last request is cut off")
 
 
 def _opened(path: Path) -> io.FileIO:
