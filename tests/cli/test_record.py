@@ -134,6 +134,30 @@ def test_other_services_are_recorded_too(one_run: Path, tmp_path: Path) -> None:
     assert "0 traces with 0 tool calls\nand 1 trace without a span of a known instrumentation" in ended.stderr
 
 
+@pytest.mark.parametrize("is_alone", [False, True])
+@pytest.mark.parametrize("ending", ["jsonl", "pb.gz"])
+def test_a_refused_span_is_missing_in_the_recording_too(
+    one_run: Path, tmp_path: Path, ending: str, *, is_alone: bool
+) -> None:
+    """The status is 1, and the run that lacks the span does not pass when it is scored."""
+    sent, path = tmp_path / "sent.json", tmp_path / f"runs.{ending}"
+    request = json.loads(recorded_text := one_run.read_text())
+    spans = request["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    spans.append(spans[1] | {"spanId": "0" * 16})
+    if is_alone:
+        del spans[:-1]
+    sent.write_text(json.dumps(request))
+    ended = record(path, "-c", SENDER, sent)
+
+    told = "spans or log records were refused, and their runs lack them: invalid_span_id (1)"
+    assert (1, told) == (ended.returncode, ended.stderr.splitlines()[-1])
+    if is_alone:
+        sent.write_text(recorded_text)
+        assert 0 == spanscore("record", "-o", path, "--append", "--", sys.executable, "-c", SENDER, sent).returncode
+    scored = spanscore("score", path)
+    assert (1, True) == (scored.returncode, "a span of this run was refused" in scored.stdout)
+
+
 def test_no_such_program(tmp_path: Path) -> None:
     """As a shell has it."""
     ended = spanscore("record", "-o", tmp_path / "runs.jsonl", "--", "no-such-program")

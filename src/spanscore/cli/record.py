@@ -42,7 +42,8 @@ def define(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Receive OTLP over gRPC and HTTP on free ports of this machine, and save spans and logs as they arrive. "
         "With a command: run it with OTEL_EXPORTER_OTLP_ENDPOINT and _PROTOCOL set, wait for its last spans, "
-        "and end with its exit status, or with 1 if that was 0 but no spans or logs came. Without one: until Ctrl-C. "
+        "and end with its exit status, or with 1 if that was 0 but no spans or logs came or some were refused. "
+        "Without one: until Ctrl-C. "
         "Spans and logs are written to FILE.part, which replaces FILE at the end; if the recording is killed, "
         "FILE.part has the spans and logs received until then."
     )
@@ -92,7 +93,7 @@ async def _record(writer: RecordingWriter, command: Sequence[str]) -> int:
         await recorder.stop()
     failure = recorder.failure or _failure_of_closing(writer)
     tell(*_told(recorder, writer, failure))
-    return status or (FAILED if failure is not None or not writer.written else OK)
+    return status or (FAILED if failure is not None or recorder.refused or not writer.written else OK)
 
 
 def _started(writer: RecordingWriter) -> str:
@@ -153,6 +154,9 @@ def _told(recorder: Recorder, writer: RecordingWriter, failure: OSError | None) 
     ]
     if seen.unrecognised:
         lines.append(f"and {plural(len(seen.unrecognised), 'trace')} without a span of a known instrumentation")
+    if refused := recorder.refused:
+        reasons = ", ".join(f"{reason} ({count})" for reason, count in refused.items())
+        lines.append(f"spans or log records were refused, and their runs lack them: {reasons}")
     return lines
 
 
