@@ -173,6 +173,23 @@ def test_a_program_that_a_signal_ends(tmp_path: Path) -> None:
     assert 128 + signal.SIGKILL == record(tmp_path / "a.jsonl", "-c", "import os; os.kill(os.getpid(), 9)").returncode
 
 
+def test_interrupted_while_it_starts(tmp_path: Path) -> None:
+    """Ctrl-C ends it before a program is run, without a word and without a file."""
+    preparation = """
+import os, signal
+from spanscore.service.recorder import Recorder
+start = Recorder.start
+async def interrupted(self):
+    os.kill(os.getpid(), signal.SIGINT)
+    await start(self)
+Recorder.start = interrupted
+"""
+    ended = spanscore_after(preparation, "record", "-o", tmp_path / "runs.jsonl", "--", "no-such-program")
+
+    assert (130, "", "") == (ended.returncode, ended.stdout, ended.stderr)
+    assert [] == list(tmp_path.iterdir())
+
+
 def test_wrong_use(tmp_path: Path) -> None:
     """Without a file, or with one of no known kind."""
     for arguments, told in (((), "-o/--output"), (("-o", tmp_path / "runs.csv"), "its name must end in .json, .jsonl")):
