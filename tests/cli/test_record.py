@@ -203,6 +203,7 @@ def test_until_interrupted(number: signal.Signals, one_run: Path, tmp_path: Path
     output, errors = tmp_path / "output", tmp_path / "errors"
     with started("record", "-o", tmp_path / "runs.jsonl", output=output, errors=errors) as process:
         eventually(lambda: output.read_text().count("\n") == 3)
+        assert "No command is given: it records until Ctrl-C." in output.read_text()
         endpoint = output.read_text().splitlines()[1].split("=")[1].split()[0]
         assert 0 == python("-c", SENDER, one_run, OTEL_EXPORTER_OTLP_ENDPOINT=endpoint).returncode
         process.send_signal(number)

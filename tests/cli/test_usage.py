@@ -158,3 +158,11 @@ score.define = interrupted
     ended = spanscore_after(preparation, "score", "--help")
 
     assert (130, "", "") == (ended.returncode, ended.stdout, ended.stderr)
+
+
+@pytest.mark.parametrize("option", ["--agent", "--case", "--key"])
+def test_empty_values(option: str) -> None:
+    """As of a variable that is not set: the option is named, and nothing is read."""
+    ended = spanscore("score", "no.jsonl", option, "")
+
+    assert (2, True) == (ended.returncode, f"{option}: must not be empty" in ended.stderr)

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from spanscore.cli import FAILED, OK
-from spanscore.cli._parser import add_runs, path_ending
+from spanscore.cli._parser import add_runs, not_empty, path_ending
 from spanscore.cli._recordings import left_out, named, passed_over, reading, tell, tell_of_unmatched, unusable
 from spanscore.cli._selection import add_reading, reading_configured
-from spanscore.cli._written_files import check_apart, replace_text
+from spanscore.cli._written_files import check_apart, check_place, replace_text
 from spanscore.config import parts as wiring
 from spanscore.errors import InputError
 from spanscore.messages.plural import plural
@@ -37,6 +37,7 @@ def define(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--key",
+        type=not_empty,
         metavar="ATTR",
         help=(
             "the attribute of the root span or the resource that names the case "
@@ -55,6 +56,7 @@ def define(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the dataset and return the exit status."""
     check_apart({"output": arguments.output}, dict.fromkeys(arguments.files, "the input"), ())
+    check_place(arguments.output)
     known = known_rows(arguments.output) if arguments.update else []
     if arguments.output.exists() and not arguments.update:
         raise InputError(

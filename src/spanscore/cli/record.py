@@ -136,7 +136,7 @@ def _terminate(program: asyncio.subprocess.Process) -> None:
 
 def _tell_where_to_send(recorder: Recorder, writer: RecordingWriter) -> None:
     print(
-        f"{_started(writer)} Press Ctrl-C to end. Set one of these for your agent:\n"
+        f"{_started(writer)} No command is given: it records until Ctrl-C. Set one of these for your agent:\n"
         f"  export OTEL_EXPORTER_OTLP_ENDPOINT={recorder.address('http')}   (OTLP/HTTP)\n"
         f"  export OTEL_EXPORTER_OTLP_ENDPOINT={recorder.address('grpc')}   (OTLP/gRPC)",
         flush=True,

@@ -201,7 +201,7 @@ class _RequestSender:
                 print(f"{what}: {message}" if message else what, file=sys.stderr)
             elif not rejected and isinstance(answer, Accepted) and answer.message not in self._warnings:
                 self._warnings.add(answer.message)
-                print(f"request {self._requests}: taken, but {answer.message}", file=sys.stderr)
+                print(f"request {self._requests}: taken; the receiver answers: {answer.message}", file=sys.stderr)
             if isinstance(answer, Refused) and answer.reason in _NOT_SERVED:
                 self._not_served.add(signal)
             elif isinstance(answer, Refused) and not answer.about_content:
