@@ -67,6 +67,47 @@ def test_a_person_sees_the_verdict_first_and_then_why(tmp_path: Path, config: Pa
     assert "lookup → refund  new: one right after the other: 0 of 20 runs → 10 of 20 runs" in told
 
 
+def test_a_version_that_could_hardly_be_scored_is_not_as_good(tmp_path: Path) -> None:
+    """Nor with --strict; the skipped runs of each version are in every output."""
+    config = tmp_path / "arguments.yaml"
+    base = version(tmp_path / "base.jsonl", 20, 0)
+    new = Path(base).with_name("new.jsonl")
+    first, *others = Path(base).read_text(encoding="utf-8").splitlines()
+    withheld = [line.replace("gen_ai.tool.call.arguments", "other") for line in others]
+    new.write_text("\n".join([first, *withheld]), encoding="utf-8")
+    config.write_text(
+        "evaluators: {args: {type: tool_policy, when: [{call: lookup, args: {a: b}, then: {forbidden: [refund]}}]}}\n"
+    )
+
+    table = spanscore("diff", base, new, "--config", config)
+    strict = spanscore("diff", base, new, "--config", config, "--strict", "--format", "markdown")
+    found = json.loads(spanscore("diff", base, new, "--config", config, "--format", "json").stdout)
+
+    told = "args skipped, or had an error in, 0 of 20 runs of the base and 19 of 20 runs of the new version"
+    assert (3, "inconclusive: args (pass rate) scored too few of the runs", told) == (
+        table.returncode,
+        *table.stdout.splitlines()[:2],
+    )
+    assert (1, True) == (strict.returncode, f"\n- {told}\n" in strict.stdout)
+    assert ("inconclusive", 0, 19) == (
+        found["verdict"],
+        *(found["evaluators"][0][side]["unscored"] for side in ("base", "new")),
+    )
+
+
+def test_cases_that_were_not_run_again(tmp_path: Path, config: Path) -> None:
+    """The version may be worse in them: it is not as good, and Markdown says so before it is unfolded."""
+    base, new = version(tmp_path / "base.jsonl", 20, 0), version(tmp_path / "new.jsonl", 18, 0)
+
+    ended = spanscore("diff", base, new, "--config", config, "--format", "markdown")
+    more = spanscore("diff", new, base, "--config", config)
+
+    assert 3 == ended.returncode
+    assert "inconclusive: 2 cases of the base have no run in the new version" in ended.stdout.splitlines()[1]
+    assert "- 2 cases only in the base: c18, c19" in ended.stdout.partition("| evaluator")[0]
+    assert 0 == more.returncode
+
+
 def test_json_and_markdown_stand_beside_what_is_shown(tmp_path: Path, config: Path) -> None:
     """The same comparison is the same text; JSON has all of it."""
     base, worse = version(tmp_path / "base.jsonl", 20, 0), version(tmp_path / "worse.jsonl", 10, 10)

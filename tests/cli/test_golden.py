@@ -11,6 +11,7 @@ from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk.trace import TracerProvider
 
 import spanscore as package
+from cli.recorded_runs import recorded
 from commands import spanscore
 
 Made = tuple[str, Any]
@@ -235,3 +236,30 @@ def test_an_update_writes_to_a_pipe_and_reads_nothing_of_it(tmp_path: Path) -> N
         os.close(reader)
 
     assert (0, "a") == (ended.returncode, row["test.case.id"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("refused", "a span of this run was refused"),
+        ("missing", "a span of this run was not received, though another names it as its parent"),
+        ("no root", "its root span was not received"),
+    ],
+)
+def test_an_incomplete_run_has_no_row(tmp_path: Path, kind: str, why: str) -> None:
+    """A call of it may be missing, which would then be expected by no later run."""
+    good = record(tmp_path / "good.jsonl", ("a", [("search", None)]))
+    bad = Path(recorded(tmp_path / "bad.jsonl", ("b", "search", "book")))
+    request = json.loads(bad.read_text(encoding="utf-8"))
+    spans = request["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    if kind == "refused":
+        spans[1]["spanId"] = "0" * 16
+    elif kind == "missing":
+        spans[1]["parentSpanId"] = "8" * 16
+    else:
+        spans[1]["attributes"] += spans.pop(0)["attributes"][-1:]
+    bad.write_text(json.dumps(request), encoding="utf-8")
+    ended = spanscore("golden", good, bad, "-o", tmp_path / "golden.jsonl", "--key", "test.case.id")
+
+    assert (1, True) == (ended.returncode, f"trace {1:032x}" in ended.stderr and f"has no row: {why}" in ended.stderr)
+    assert ["a"] == [row["test.case.id"] for row in rows(tmp_path / "golden.jsonl")]

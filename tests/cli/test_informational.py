@@ -100,13 +100,33 @@ def test_it_decides_no_exit_status(arguments: list[str], capsys: pytest.CaptureF
     ]
 
 
-def test_one_that_scored_nothing_fails_nothing(tmp_path: Path) -> None:
+def test_one_that_scored_nothing_fails_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What decides has to have checked something; what measures does not."""
     config = tmp_path / "c.yaml"
     config.write_text(CONFIG.replace("informational: true", "informational: true, match: {service.name: none}"))
     recording = recorded(tmp_path / "r.jsonl", ("a", "lookup"))
 
     assert 0 == main(["score", recording, "--config", str(config)])
+    told = "golden measured nothing: matched no run: match service.name: none; no run has 'service.name'"
+    assert told in capsys.readouterr().out.splitlines()
+
+
+def test_nothing_decides(tmp_path: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Without an evaluator that is not informational nothing is checked: every output and the status agree."""
+    written = [f"--{form}={tmp_path / form}" for form in ("markdown", "junit", "html")]
+    arguments += ["--evaluator", "golden", *written]
+
+    assert [1, 0] == [main([*arguments, *more]) for more in ([], ["--allow-unscored"])]
+    assert main([*arguments, "--format", "json"])
+    told = "nothing was checked: every evaluator is informational"
+    output = capsys.readouterr()
+    assert (2, [told]) == (output.out.splitlines().count(told), output.err.splitlines())
+    for form in ("markdown", "junit", "html"):
+        assert told in (tmp_path / form).read_text(encoding="utf-8")
+    assert "checked nothing: 2 runs" in (tmp_path / "markdown").read_text(encoding="utf-8")
+    assert ["1"] == [
+        each.get("errors") for each in ET.parse(tmp_path / "junit").getroot() if each.get("name") == "input"
+    ]
 
 
 def test_json_has_the_value_without_a_verdict(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -145,6 +145,30 @@ def test_other_services_are_recorded_too(one_run: Path, tmp_path: Path) -> None:
     assert "0 traces with 0 tool calls\nand 1 trace without a span of a known instrumentation" in ended.stderr
 
 
+@pytest.mark.parametrize("is_alone", [False, True])
+@pytest.mark.parametrize("ending", ["jsonl", "pb.gz"])
+def test_a_refused_span_is_missing_in_the_recording_too(
+    one_run: Path, tmp_path: Path, ending: str, *, is_alone: bool
+) -> None:
+    """The status is 1, and the run that lacks the span does not pass when it is scored."""
+    sent, path = tmp_path / "sent.json", tmp_path / f"runs.{ending}"
+    request = json.loads(recorded_text := one_run.read_text())
+    spans = request["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    spans.append(spans[1] | {"spanId": "0" * 16})
+    if is_alone:
+        del spans[:-1]
+    sent.write_text(json.dumps(request))
+    ended = record(path, "-c", SENDER, sent)
+
+    told = "spans or log records were refused, and their runs lack them: invalid_span_id (1)"
+    assert (1, told) == (ended.returncode, ended.stderr.splitlines()[-1])
+    if is_alone:
+        sent.write_text(recorded_text)
+        assert 0 == spanscore("record", "-o", path, "--append", "--", sys.executable, "-c", SENDER, sent).returncode
+    scored = spanscore("score", path)
+    assert (1, True) == (scored.returncode, "a span of this run was refused" in scored.stdout)
+
+
 def test_no_such_program(tmp_path: Path) -> None:
     """As a shell has it."""
     ended = spanscore("record", "-o", tmp_path / "runs.jsonl", "--", "no-such-program")
@@ -160,6 +184,23 @@ def test_a_program_that_a_signal_ends(tmp_path: Path) -> None:
     assert 128 + signal.SIGKILL == record(tmp_path / "a.jsonl", "-c", "import os; os.kill(os.getpid(), 9)").returncode
 
 
+def test_interrupted_while_it_starts(tmp_path: Path) -> None:
+    """Ctrl-C ends it before a program is run, without a word and without a file."""
+    preparation = """
+import os, signal
+from spanscore.service.recorder import Recorder
+start = Recorder.start
+async def interrupted(self):
+    os.kill(os.getpid(), signal.SIGINT)
+    await start(self)
+Recorder.start = interrupted
+"""
+    ended = spanscore_after(preparation, "record", "-o", tmp_path / "runs.jsonl", "--", "no-such-program")
+
+    assert (130, "", "") == (ended.returncode, ended.stdout, ended.stderr)
+    assert [] == list(tmp_path.iterdir())
+
+
 def test_wrong_use(tmp_path: Path) -> None:
     """Without a file, or with one of no known kind."""
     for arguments, told in (((), "-o/--output"), (("-o", tmp_path / "runs.csv"), "its name must end in .json, .jsonl")):
@@ -173,6 +214,7 @@ def test_until_interrupted(number: signal.Signals, one_run: Path, tmp_path: Path
     output, errors = tmp_path / "output", tmp_path / "errors"
     with started("record", "-o", tmp_path / "runs.jsonl", output=output, errors=errors) as process:
         eventually(lambda: output.read_text().count("\n") == 3)
+        assert "No command is given: it records until Ctrl-C." in output.read_text()
         endpoint = output.read_text().splitlines()[1].split("=")[1].split()[0]
         assert 0 == python("-c", SENDER, one_run, OTEL_EXPORTER_OTLP_ENDPOINT=endpoint).returncode
         process.send_signal(number)

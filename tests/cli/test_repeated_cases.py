@@ -50,7 +50,8 @@ def test_what_was_not_measured_is_no_pass(tmp_path: Path, capsys: pytest.Capture
     """A case with no verdict fails the gate, in those words."""
     command = arguments(tmp_path, ("a", "lookup"), config=CONFIG.replace("1}}", "1}, informational: true}"))
 
-    assert [0, 1] == [main([*command, *more]) for more in ([], ["--min-pass-rate", "0"])]
+    more = (["--allow-unscored"], ["--allow-unscored", "--min-pass-rate", "0"])
+    assert [0, 1] == [main([*command, *each]) for each in more]
     assert "case a: no run has a verdict, which is no pass" in capsys.readouterr().out.splitlines()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -166,6 +167,34 @@ def test_a_run_is_the_line_of_score(tmp_path: Path, config: Path) -> None:
     for wrong in ("", "123", "x" * 32, "../../etc/passwd"):
         with pytest.raises(InputError, match="trace_id: must be 4 to 32 hexadecimal digits"):
             tools.run(wrong)
+
+
+@pytest.mark.parametrize(
+    ("kind", "problem"),
+    [
+        ("empty", "nothing to score: no trace was found"),
+        ("unknown", "rules checked nothing: skipped all 2 runs"),
+        (
+            "matches nothing",
+            "rules checked nothing: matched no run: match service.name: other; no run has 'service.name'",
+        ),
+        ("informational", "nothing was checked: every evaluator is informational"),
+    ],
+)
+def test_what_checked_nothing_is_told(tmp_path: Path, kind: str, problem: str) -> None:
+    """As `score` does, which fails: no failing run is no good news there."""
+    recording, config = Path(record(tmp_path / "a.jsonl", GOOD, GOOD)), tmp_path / "rules.yaml"
+    more = {"matches nothing": ", match: {service.name: other}", "informational": ", informational: true"}.get(kind, "")
+    config.write_text(f"evaluators: {{rules: {{type: tool_policy, max_calls: 5{more}}}}}", encoding="utf-8")
+    if kind == "empty":
+        recording.write_text("")
+    elif kind == "unknown":
+        recording.write_text(re.sub("gen_ai|invoke_agent|execute_tool", "http", recording.read_text()))
+    scored = spanscore("score", recording, "--config", config)
+    told = json.loads(tools_of(str(recording), config).reasons())
+
+    assert (1, True) == (scored.returncode, problem in scored.stdout + scored.stderr)
+    assert (0, True) == (told["failing"], problem in told["problems"])
 
 
 def test_results_are_read_again_when_they_have_grown(tmp_path: Path, config: Path) -> None:

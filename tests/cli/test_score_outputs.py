@@ -145,6 +145,18 @@ def test_a_full_disk_is_told_in_a_line(command: str, tmp_path: Path) -> None:
     assert "spanscore: [Errno 28] No space left on device\n" == (tmp_path / "errors").read_text()
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+@pytest.mark.parametrize("option", ["--json", "--junit", "--html"])
+def test_a_file_that_cannot_be_written_is_named(option: str, tmp_path: Path) -> None:
+    """Each of several outputs may be on another disk."""
+    ended = spanscore("score", SEVERAL[0], option, "/dev/full", "--markdown", tmp_path / "scores.md")
+
+    assert (1, f"spanscore: {option}: cannot write '/dev/full': No space left on device\n") == (
+        ended.returncode,
+        ended.stderr,
+    )
+
+
 @pytest.mark.full_size
 def test_files_are_whole_where_nobody_reads_on(tmp_path: Path) -> None:
     """`spanscore score ... --json FILE | head -1` writes the file all the same."""

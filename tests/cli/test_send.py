@@ -224,13 +224,15 @@ def test_fresh_ids_keep_unknown_fields(receiver: Capture, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("options", [(), ("--fresh-ids",)])
 def test_a_refused_span_costs_no_other(options: Sequence[str], receiver: Capture, tmp_path: Path) -> None:
-    """A receiver may refuse a whole request for it, so it is not sent."""
+    """A receiver may refuse a whole request for it, so a stand-in is sent in a request of its own."""
     path = tmp_path / "recording.pb"
     body = request_of(simple_span(1), simple_span(1, 2, name="?!?!")).SerializeToString()
     path.write_bytes(body.replace(b"?!?!", b"\xff!?!"))
 
     assert 1 == main(["send", str(path), "--endpoint", receiver.endpoint, *options])
-    assert ["work"] == [span.name for span in receiver.spans()]
+    sent, standing_in = map(ExportTraceServiceRequest.FromString, receiver.bodies())
+    (span,), (other,) = (each.resource_spans[0].scope_spans[0].spans for each in (sent, standing_in))
+    assert ("work", Span(trace_id=span.trace_id)) == (span.name, other)
 
 
 def test_a_recording_of_json_lines_with_arrays(receiver: Capture, tmp_path: Path) -> None:

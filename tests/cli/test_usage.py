@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 import pytest
 
-from commands import python, spanscore
+from commands import python, spanscore, spanscore_after
 from spanscore.cli import COMMANDS, main
 
 HEAVY = {"asyncio", "difflib", "email", "google", "grpc", "importlib.metadata", "inspect", "opentelemetry", "pydantic"}
@@ -145,3 +145,24 @@ def test_help_is_a_command_too(words: list[str], option: list[str], capsys: pyte
         told.append((ended.value.code, capsys.readouterr().out))
     assert told[0] == told[1]
     assert 0 == told[0][0]
+
+
+def test_interrupted_while_a_command_is_loaded() -> None:
+    """Ctrl-C is no error of ours: no traceback, and the status that shells give."""
+    preparation = """
+from spanscore.cli import score
+def interrupted(_):
+    raise KeyboardInterrupt
+score.define = interrupted
+"""
+    ended = spanscore_after(preparation, "score", "--help")
+
+    assert (130, "", "") == (ended.returncode, ended.stdout, ended.stderr)
+
+
+@pytest.mark.parametrize("option", ["--agent", "--case", "--key"])
+def test_empty_values(option: str) -> None:
+    """As of a variable that is not set: the option is named, and nothing is read."""
+    ended = spanscore("score", "no.jsonl", option, "")
+
+    assert (2, True) == (ended.returncode, f"{option}: must not be empty" in ended.stderr)

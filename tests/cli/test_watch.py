@@ -146,6 +146,28 @@ def test_it_says_why_it_says_little(folder: Path) -> None:
     ] == ended.stdout.splitlines()
 
 
+@pytest.mark.parametrize("end", [2**70, 253402300800 * 10**9, 2**63, -1, "soon"])
+def test_an_end_that_is_no_time_costs_its_line_alone(folder: Path, end: object) -> None:
+    """The line is named, and the other runs are watched."""
+    passed = {"rules": {"type": "tool_policy", "outcome": "score", "value": 1.0, "passed": True}}
+    call = {"name": "x", "end_unix_nano": 2**80}
+    result = {"trace_id": "1" * 32, "root_span_id": "1" * 16, "tool_calls": [call], "outcomes": passed}
+    (folder / "ends.jsonl").write_text(
+        "".join(
+            json.dumps(result | {"trace_id": f"{number:032x}", "end_unix_nano": each}) + "\n"
+            for number, each in enumerate((end, BEGIN_S * 10**9, None))
+        ),
+        encoding="utf-8",
+    )
+    ended = spanscore("watch", "ends.jsonl", "--config", "spanscore.yaml")
+
+    assert (1, True) == (ended.returncode, ": 1 run, 0 failed" in ended.stdout)
+    assert [
+        "ends.jsonl:1: end_unix_nano must be nanoseconds since 1970, below 2^63",
+        "1 run without an end left out (1 passed): the shares are too high",
+    ] == ended.stderr.splitlines()
+
+
 def test_no_alarm_is_success(folder: Path) -> None:
     """The order of the files does not matter: runs go through in the order of their minutes."""
     halves = [list(runs(40))[100:], list(runs(40))[:100]]

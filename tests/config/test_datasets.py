@@ -212,13 +212,15 @@ def test_a_key_that_no_row_has(rows: list[Any], told: str, problems: Problems, t
             'case,expected,strict\na,"[""x""]",true\n"b\nb","[1]",\nc,x,\nd,[],maybe\ne,"[""x""]",1,2\n,"[""x""]"\n',
             [
                 "rows.csv:3 tool_calls_order[0]: must be text, not 1; put it in quotes",
-                "rows.csv:5: expected: not valid JSON: Expecting value at column 1",
+                "rows.csv:5: expected: not valid JSON: Expecting value at column 1; cells are JSON: quote texts",
                 "rows.csv:6 tool_calls_order: must not be empty",
                 "rows.csv:6 strict: must be true or false, not 'maybe'",
                 "rows.csv:7: has 4 cells, but there are 3 columns",
                 "rows.csv:8: has no 'case', nor 'key' or 'id'. There are 'expected'",
             ],
         ),
+        ("rows.csv", "case\na,b\n", ["rows.csv:2: has 2 cells, but there is 1 column"]),
+        ("rows.csv", "case;expected\na;[]\n", ["rows.csv:1: separated by ';' instead of ','"]),
         ("rows.csv", "case,case\n", ["rows.csv:1: the column 'case' is there twice"]),
         ("rows.csv", 'case,expected\n"a', ["rows.csv:2: not valid CSV: unexpected end of data"]),
         (

@@ -57,7 +57,7 @@ def test_the_labels(pair: str) -> None:
             "labels.csv:2: label must be one of pass, good, correct, 1, fail, bad, incorrect, 0, ",
         ),
         ("trace_id,label\nabc,pass\n", "labels.csv:2: trace_id must be 4 to 32 hexadecimal digits, not 'abc'"),
-        ("trace_id,label\nabcd\n", "labels.csv:2: has 1 cells, the header has 2"),
+        ("trace_id,label\nabcd\n", "labels.csv:2: has 1 cell, the header has 2"),
         ('trace_id,label\n"abcd,pass\n', "labels.csv:2: is no CSV in UTF-8"),
     ],
 )

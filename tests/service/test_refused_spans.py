@@ -19,6 +19,7 @@ from otlp.log_requests import record as log_record
 from receivers.otlp_requests import request_of, simple_span, texts, to_json, trace_id
 from serving import DEADLINE_S, ON_ANY_PORT, Running, eventually, serving
 from spanscore import config
+from spanscore.cli import main
 from spanscore.config import parts as wiring
 from spanscore.model import Report
 from spanscore.recordings.files import Recording
@@ -122,6 +123,19 @@ def test_in_one_request(send: Send) -> None:
             counts.in_closed,
             dict(running.service.engine.tallies.refused),
         )
+
+
+@pytest.mark.parametrize("content", [lambda body: body, lambda body: to_json(request_of().FromString(body))])
+def test_in_a_recording_that_is_sent(content: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    """The receiver of the rest knows that the run lacks a span."""
+    path = tmp_path / "recording"
+    path.write_bytes(content(request(call("lookup"), broken(), agent())))
+    with serving(ON_ANY_PORT + EVALUATORS) as running:
+        assert 1 == main(["send", str(path), "--endpoint", running.http])
+        report = running.reports.wait_for(1)[-1]
+        report = report if report.trajectory.completeness.spans_refused else running.reports.wait_for(2)[-1]
+
+        assert (True, "none") == (is_lacking(report), report.verdict)
 
 
 @DOORS

@@ -20,7 +20,7 @@ from spanscore.errors import SpanscoreError
 OK: Final = 0
 FAILED: Final = 1
 USAGE: Final = 2
-_INTERRUPTED: Final = 130
+INTERRUPTED: Final = 130
 _COLLECT_AFTER: Final = (200_000, 20, 100)
 """For the garbage collector: loaded code stays, and spans have no cycles. Collections are
 rare, as each looks at all spans in memory: in `serve` at half load, one in 12 s or none; after 50,000 objects, nine."""
@@ -52,8 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:2], "--help"]
     is_known = bool(arguments) and arguments[0] in COMMANDS
-    parsed = parser_of(arguments, arguments[:1] if is_known else COMMANDS).parse_args(arguments)
     try:
+        parsed = parser_of(arguments, arguments[:1] if is_known else COMMANDS).parse_args(arguments)
         status: int = parsed.run(parsed)
         _flush()
     except SpanscoreError as error:
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         discard(sys.stdout.fileno())  # Python would complain once more when it flushes at exit
         return FAILED
     except KeyboardInterrupt:
-        return _INTERRUPTED
+        return INTERRUPTED
     return status
 
 

@@ -17,12 +17,15 @@ from threading import Lock
 from typing import Any, Final, NamedTuple
 
 from spanscore import config as configuration
-from spanscore.cli._recordings import problems_of
+from spanscore.cli._recordings import failed_dialects, nothing_to_score, passed_over, unusable
 from spanscore.cli._run_tools import MOST_BYTES, RunsFound
+from spanscore.cli._summary import Summary
 from spanscore.cli._written_files import expecting
 from spanscore.config import parts as wiring
+from spanscore.dialects.custom import Custom
 from spanscore.errors import InputError
-from spanscore.messages.printable import cannot_be_read, encodable
+from spanscore.messages.plural import plural
+from spanscore.messages.printable import cannot_be_read, encodable, printable
 from spanscore.recordings.files import Recording
 from spanscore.recordings.sources import STDIN, sources
 from spanscore.reports.bounded_line import bounded, bounded_line
@@ -35,6 +38,7 @@ _GZIP_MAGIC: Final = b"\x1f\x8b"
 _GZIP: Final = 16  # of zlib: with the head of gzip
 _RESULT_BEGINS: Final = b'{"trace_id":'
 _PROBLEMS: Final = 20
+_PROBLEM_CHARS: Final = 1_000
 _LONGEST_LINE: Final = 64 * 2**20
 """In bytes: a thousand times as long as results are."""
 _HEAD: Final = 1_024
@@ -98,9 +102,11 @@ class FileRuns:
                 self._state = state
             matching = [run for run in reversed(self._runs) if asked.fit(run.counted)]
             unknown = sum(run.counted.is_failing and not run.counted.reasons for run in self._runs)
+            unscored = sum(not run.counted.evaluators for run in self._runs)
             told = {
                 "runs": self._table.runs,
                 "failing": self._table.failing,
+                **({"not_evaluated": unscored} if unscored else {}),
                 **({"failing_without_known_reason": unknown} if unknown else {}),
                 **({"problems": self._problems} if self._problems else {}),
             }
@@ -121,7 +127,9 @@ class FileRuns:
         results = [path for path in self._paths if are_results(path)]
         self._runs = [*self._in_recordings([path for path in self._paths if path not in results])]
         self._runs += self._in_results(results)
-        del self._problems[_PROBLEMS:]
+        if (more := len(self._problems) - _PROBLEMS) > 0:
+            self._problems[_PROBLEMS:] = [f"... and {plural(more, 'more problem')}"]
+        self._problems = [printable(line, _PROBLEM_CHARS) for line in self._problems]
         self._table = ReasonTable()
         for run in self._runs:
             self._table.count(run.counted)
@@ -132,9 +140,15 @@ class FileRuns:
             return
         recording = Recording(paths, log_names=wiring.wanted(self._config).log_names)
         conversations = RecordedConversations(self._config, self._pipeline)
+        custom = [each for each in self._config.dialects if isinstance(each, Custom)]
+        summary = Summary((*self._pipeline.entries, *self._pipeline.over_conversations), custom=custom)
         for report in offline.score(recording, self._config, self._pipeline, conversations=conversations):
+            summary.add(report)
             yield _FileRun.of(CountedRun.of(report), bounded_line(report, MOST_BYTES))
-        self._problems += problems_of(recording)
+        if not (summary.trajectories or recording.has_wrong_columns):
+            self._problems += nothing_to_score(recording)
+        self._problems += [*summary.unchecked(), *failed_dialects(self._pipeline.reader), *unusable(recording)]
+        self._problems += [*passed_over(recording), *summary.remarks()]
 
     def _in_results(self, paths: Sequence[str]) -> Iterator[_FileRun]:
         runs: dict[object, _FileRun] = {}

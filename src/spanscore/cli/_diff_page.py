@@ -28,7 +28,7 @@ def as_page(found: Comparison) -> str:
         verdict=TONES[Verdict.WORSE if found.problems else found.verdict],
         headline=found.verdict.value.capitalize(),
         sentence=printable(found.headline().partition(": ")[2], _LONG),
-        reasons=[printable(line, _LONG) for line in (*found.problems[:_MOST], *found.how())],
+        reasons=[printable(line, _LONG) for line in (*found.problems[:_MOST], *found.unscored(), *found.how())],
         measures=[_row(each, found.settings.margin, reach) for each in found.measures],
         changes=[
             {"tools": " \N{RIGHTWARDS ARROW} ".join(map(printable, each.tools)), "what": printable(each.what, _LONG)}

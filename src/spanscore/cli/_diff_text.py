@@ -50,8 +50,9 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict on the new version."""
-        return overall(self.measures)
+        """The verdict on the new version: not as good if it has not run all cases of the base."""
+        verdict = overall(self.measures)
+        return Verdict.INCONCLUSIVE if verdict is not Verdict.WORSE and self.paired.missing else verdict
 
     def as_json(self) -> dict[str, Any]:
         """Return the comparison as JSON."""
@@ -88,6 +89,11 @@ class Comparison:
                 told = "not worse: nothing that was scored fell by more than the margin"
             case Verdict.INCONCLUSIVE if not self.measures:
                 told = "inconclusive: nothing to compare, as no evaluator looks at single runs"
+            case Verdict.INCONCLUSIVE if not named:
+                cases = plural(len(self.paired.missing), "case of the base has", "cases of the base have")
+                told = f"inconclusive: {cases} no run in the new version"
+            case Verdict.INCONCLUSIVE if all(each.reason and each.base is not None for each in named):
+                told = f"inconclusive: {first}{more} scored too few of the runs"
             case Verdict.INCONCLUSIVE:
                 why = "nothing to compare" if all(each.base is None for each in named) else "too few runs to say"
                 told = f"inconclusive: {why} for {first}{more}"
@@ -97,16 +103,31 @@ class Comparison:
             told += f"; {left_out} of {plural(self.new_runs, 'run')} not compared"
         return f"{told}; {plural(len(self.problems), 'problem')}" if self.problems else told
 
+    def unscored(self) -> Iterator[str]:
+        """Yield a line for each evaluator that did not score all runs, and one for cases that were not run again."""
+        for name, (base, new) in {
+            each.evaluator: (each.base_coverage, each.new_coverage) for each in self.measures
+        }.items():
+            if base.scored < base.asked or new.scored < new.asked:
+                counts = " and ".join(
+                    f"{side.asked - side.scored} of {plural(side.asked, 'run')} of the {what}"
+                    for side, what in ((base, "base"), (new, "new version"))
+                )
+                yield f"{name} skipped, or had an error in, {counts}"
+        for cases, where in (
+            (self.paired.missing, "the base"),
+            (self.paired.key and self.paired.only_new, "the new version"),
+        ):
+            if cases:
+                more = ", ..." if len(cases) > _NAMED else ""
+                yield f"{plural(len(cases), 'case')} only in {where}: {', '.join(cases[:_NAMED])}{more}"
+
     def how(self) -> Iterator[str]:
         """Yield lines about the compared runs, and the method."""
         runs = f"{plural(self.base_runs, 'run')} of the base, {self.new_runs} of the new version"
         paired = self.paired
         if paired.key:
             yield f"{runs}, compared by {plural(len(paired.common), 'case')} of {paired.key}"
-            for cases, where in ((paired.only_base, "the base"), (paired.only_new, "the new version")):
-                if cases:
-                    more = ", ..." if len(cases) > _NAMED else ""
-                    yield f"{plural(len(cases), 'case')} only in {where}: {', '.join(cases[:_NAMED])}{more}"
             if paired.base_left_out or paired.new_left_out:
                 yield (
                     "left out, because their case is not in both versions: "
@@ -165,7 +186,11 @@ def _round(runs: int) -> str:
 
 def _measure_as_json(each: Compared) -> dict[str, Any]:
     told: dict[str, Any] = {"name": each.evaluator, "measure": each.measure.value, "verdict": each.verdict.value}
-    told |= {"base": {"value": each.base, "runs": each.base_runs}, "new": {"value": each.new, "runs": each.new_runs}}
+    for side, value, runs, (scored, asked) in (
+        ("base", each.base, each.base_runs, each.base_coverage),
+        ("new", each.new, each.new_runs, each.new_coverage),
+    ):
+        told[side] = {"value": value, "runs": runs, "unscored": asked - scored}
     if each.interval is not None:
         told |= {"difference": each.interval.difference, "interval": [each.interval.low, each.interval.high]}
     if each.chances is not None:
@@ -184,7 +209,7 @@ def print_table(found: Comparison, out: TextIO) -> None:
     """Print the verdict, each measure, and the changes."""
     console = PlainConsole(out)
     console.print(printable(found.headline(), _LONG), style=_STYLES[found.verdict] or None)
-    for line in found.how():
+    for line in (*found.unscored(), *found.how()):
         console.print(printable(line, _LONG), style="dim")
     grid = Grid(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for name in ("", "evaluator", "measure", "base", "new", "difference", "verdict"):
@@ -218,7 +243,8 @@ def as_markdown(found: Comparison) -> str:
     """Return the comment; the same comparison is the same text."""
     sign = SIGNS[TONES[Verdict.WORSE if found.problems else found.verdict]]
     lines = [MARKER, f"### {sign} spanscore: {as_text(found.headline())}", ""]
-    lines += [*(f"- {as_text(problem)}" for problem in found.problems[:_MOST]), ""] if found.problems else []
+    notes = [*found.problems[:_MOST], *found.unscored()]
+    lines += [*(f"- {as_text(note)}" for note in notes), ""] if notes else []
     lines += ["| evaluator | measure | base | new | difference | verdict |", "|---|---|---|---|---|---|"]
     for each in found.measures:
         sign = SIGNS[TONES[each.verdict]]

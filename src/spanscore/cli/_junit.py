@@ -53,6 +53,8 @@ class JUnit:
             self._suite(name).add_own(case, why, allowed)
         for name, why in summary.unscored():
             self._suite(name).add_own("(all runs)", f"checked nothing: {why}", allowed)
+        if why := summary.undecided():
+            self._suite(_INPUT).add_own("(all runs)", why, allowed)
         for number, problem in enumerate(summary.problems, 1):
             self._suite(_INPUT).add_own(f"problem #{number}", problem, "error")
         names = self._names.names()

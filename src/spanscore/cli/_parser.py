@@ -75,6 +75,13 @@ def number(least: float, most: float, what: str) -> Callable[[str], float]:
     return read
 
 
+def not_empty(text: str) -> str:
+    """Return a text that is not empty."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("must not be empty")
+    return text
+
+
 def path_ending(*suffixes: str) -> Callable[[str], Path]:
     """Return a function that reads a path with one of these suffixes."""
 

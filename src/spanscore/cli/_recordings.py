@@ -20,6 +20,7 @@ from spanscore.recordings.writer import RecordingWriter
 if TYPE_CHECKING:
     from spanscore.recordings.masked_requests import MaskedRequests
     from spanscore.trajectories.masks import Masks
+    from spanscore.trajectories.reader import DialectReader
 
 _LINE_EVERY_S: Final = 10.0
 _LINES_SHOWN: Final = 20
@@ -199,6 +200,19 @@ def problems_of(recording: Recording) -> list[str]:
             lines.append(f"{file}: ... and {plural(more, 'more problem')}")
     more = recording.problem_count - told
     return [*lines, f"... and {more} more problems in the recordings"] if more else lines
+
+
+def failed_dialects(reader: DialectReader) -> list[str]:
+    """Return a line for each dialect that failed on spans."""
+    return [
+        f"dialect {dialect!r} failed on {count} spans ({error}): their traces were skipped"
+        for (dialect, error), count in reader.failures.items()
+    ]
+
+
+def nothing_to_score(recording: Recording) -> list[str]:
+    """Return the lines about a recording of which there is no run."""
+    return ["nothing to score: no trace was found", *other_signals(recording)]
 
 
 def unusable(recording: Recording) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from spanscore import config as configuration
-from spanscore.cli._parser import add_runs
+from spanscore.cli._parser import add_runs, not_empty
 from spanscore.compare.globs import glob_matcher
 from spanscore.config import Config
 from spanscore.errors import ConfigError
@@ -45,16 +45,23 @@ def add_filters(parser: argparse.ArgumentParser, verb: str, key_use: str, defaul
     )
     group.add_argument(
         "--agent",
+        type=not_empty,
         action="append",
         default=[],
         metavar="GLOB",
         help=f"{verb} only runs of agents whose name matches, such as refund-*",
     )
     group.add_argument(
-        "--case", action="append", default=[], metavar="VALUE", help=f"{verb} only runs of this test case"
+        "--case",
+        type=not_empty,
+        action="append",
+        default=[],
+        metavar="VALUE",
+        help=f"{verb} only runs of this test case",
     )
     group.add_argument(
         "--key",
+        type=not_empty,
         metavar="ATTR",
         help=(
             f"the attribute of the root span or the resource that names the case, {key_use} "

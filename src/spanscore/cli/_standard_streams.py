@@ -17,7 +17,12 @@ _ESCAPING: Final = "spanscore-escaping"
 
 
 class _Output(io.FileIO):
-    """A file, pipe or socket for output. After its reader has left, output is discarded."""
+    """A file, pipe or socket for output. After its reader has left, output is discarded.
+
+    Messages of other errors begin with `what`, which names the file, if it is given.
+    """
+
+    what = ""
 
     def write(self, data: Any, /) -> int:
         try:
@@ -25,6 +30,10 @@ class _Output(io.FileIO):
         except (BrokenPipeError, ConnectionResetError):
             discard(self.fileno())
             return super().write(data)
+        except OSError as error:
+            if not self.what:
+                raise
+            raise OSError(f"{self.what}: {error.strerror}") from error
 
 
 def discard(descriptor: int) -> None:
@@ -34,13 +43,17 @@ def discard(descriptor: int) -> None:
     os.close(nowhere)
 
 
-def output_to(path: Path, *, errors: str) -> TextIO:
+def output_to(path: Path, *, errors: str, what: str) -> TextIO:
     """Open a file for text in UTF-8, and empty it. A named pipe's reader may leave.
+
+    The messages of errors when it is written begin with `what`.
 
     Raises:
         OSError: it cannot be opened.
     """
-    return io.TextIOWrapper(io.BufferedWriter(_Output(path, "w")), encoding="utf-8", errors=errors, newline="\n")
+    output = _Output(path, "w")
+    output.what = what
+    return io.TextIOWrapper(io.BufferedWriter(output), encoding="utf-8", errors=errors, newline="\n")
 
 
 def outlive_readers(*names: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import Final, Literal, NamedTuple
@@ -189,7 +189,10 @@ class Summary:
 
     def unscored(self) -> Iterator[tuple[str, str]]:
         """Yield the name of each evaluator that scored no run or conversation, and the reason."""
-        for name, tally in self._deciding.items() if self.trajectories else ():
+        yield from self._idle(self._deciding)
+
+    def _idle(self, tallies: Mapping[str, Tally]) -> Iterator[tuple[str, str]]:
+        for name, tally in tallies.items() if self.trajectories else ():
             if not (tally.scored or tally.failed):
                 noun = self._sought[name].noun
                 runs = f"the only {noun}" if tally.skipped == 1 else f"all {plural(tally.skipped, noun)}"
@@ -219,6 +222,12 @@ class Summary:
             cases.setdefault(why, []).append(name)
         return cases
 
+    def undecided(self) -> str:
+        """Return a message if there are runs, but no evaluator that a verdict depends on; else nothing."""
+        if self._deciding or not self.trajectories:
+            return ""
+        return f"nothing was checked: {'every evaluator is informational' if self.tallies else 'no evaluator is used'}"
+
     def unchecked(self) -> list[str]:
         """Return a line for each case and each evaluator that was not checked; of many cases the first are named."""
         cases = [f"{_listed(names)} did not check a case: {why}" for why, names in self.unchecked_cases.items()]
@@ -226,6 +235,7 @@ class Summary:
             more = len(cases) - _CASES_TOLD
             cases[_CASES_TOLD:] = [f"... and {plural(more, 'more case')}"]
         lines = [*cases, *(f"{name} checked nothing: {why}" for name, why in self.unscored())]
+        lines += filter(None, [self.undecided()])
         return [printable(line, _LINE_WIDTH) for line in lines]
 
     def remarks(self) -> list[str]:
@@ -236,6 +246,8 @@ class Summary:
             what = "no span of an agent was found" if not self._recognised else "no tool call was found"
             return [f"{what}: if agents called tools, no dialect knows how their spans or logs tell it; {_DIALECTS}"]
         lines = [*self.notes, *self._told_of_unnamed(), *self._told_of_unmatched()]
+        measuring = {name: tally for name, tally in self.tallies.items() if name not in self._deciding}
+        lines += [f"{name} measured nothing: {why}" for name, why in self._idle(measuring)]
         lines += chain.from_iterable(sought.mistyped() for sought in self._sought.values())
         more = [f"... and {len(lines) - _TOOLS_TOLD} more tools that no run called"] if len(lines) > _TOOLS_TOLD else []
         return [printable(line, _LINE_WIDTH) for line in (*lines[:_TOOLS_TOLD], *more)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -64,13 +65,36 @@ def whole_file(option: str, path: Path) -> Iterator[TextIO]:
     Messages name the option.
 
     Raises:
-        ConfigError: it cannot be written; raised before any write.
+        ConfigError: it cannot be opened; raised before any write.
+        OSError: it cannot be written.
     """
+    what = f"{option}: cannot write {str(path)!r}"
     with ExitStack() as stack:
         try:
             # Characters that UTF-8 cannot encode, such as a lone surrogate, are written as an escape of JSON.
-            opened = partial(output_to, errors="backslashreplace")
+            opened = partial(output_to, errors="backslashreplace", what=what)
             out = stack.enter_context(replacing(path, opened))
         except OSError as error:
-            raise ConfigError(f"{option}: cannot write {str(path)!r}: {error.strerror}") from error
+            raise ConfigError(f"{what}: {error.strerror}") from error
         yield out
+        try:
+            stack.close()
+        except OSError as error:
+            if error.errno is None:  # it names the file
+                raise
+            raise OSError(f"{what}: {error.strerror}") from error
+
+
+def check_place(path: Path) -> None:
+    """Check, before the work for it is done, that a file can be written.
+
+    Raises:
+        InputError: its directory does not exist, or no file can be written there.
+    """
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise InputError(f"cannot write {path}: {folder} is no directory")
+    if path.is_dir():
+        raise InputError(f"cannot write {path}: it is a directory")
+    if not os.access(path if path.exists() and not path.is_file() else folder, os.W_OK):
+        raise InputError(f"cannot write {path}: Permission denied")

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Final
 
-from spanscore.cli._parser import number
+from spanscore.cli._parser import not_empty, number
 from spanscore.cli._selection import add_evaluators, configured
 from spanscore.errors import InputError
 from spanscore.reports.cases import CASE_KEYS
@@ -29,6 +29,7 @@ def define(parser: argparse.ArgumentParser) -> None:
     add_evaluators(parser)
     parser.add_argument(
         "--key",
+        type=not_empty,
         metavar="ATTR",
         help=(
             "the attribute of the root span or the resource that names the case "

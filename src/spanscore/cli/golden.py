@@ -8,17 +8,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from spanscore.cli import FAILED, OK
-from spanscore.cli._parser import add_runs, path_ending
+from spanscore.cli._parser import add_runs, not_empty, path_ending
 from spanscore.cli._recordings import left_out, named, passed_over, reading, tell, tell_of_unmatched, unusable
 from spanscore.cli._selection import add_reading, reading_configured
-from spanscore.cli._written_files import check_apart, replace_text
+from spanscore.cli._written_files import check_apart, check_place, replace_text
 from spanscore.config import parts as wiring
 from spanscore.errors import InputError
 from spanscore.messages.plural import plural
-from spanscore.model import NOT_RECORDED, Trajectory
+from spanscore.model import NOT_RECORDED, Completeness, Trajectory
 from spanscore.reports.cases import CASE_KEYS, Cases, case_of
 from spanscore.runs import offline
 from spanscore.runs.golden_rows import Row, golden_rows, known_rows, updated
+from spanscore.scoring.known_outcomes import DROPPED, MISSING, REFUSED
 from spanscore.trajectories.masked import has_mark
 
 
@@ -27,7 +28,8 @@ def define(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Write a dataset with a row for each case of recorded runs that were right: calls with their arguments, "
         "as `expected_from: {dataset: FILE, key: ATTR}` takes them. Runs of one case that differ are alternatives. "
-        "Exit status: 0 every run has its row, 1 a run has no case, or a recording could not be read, 2 usage."
+        "Exit status: 0 every run has its row, 1 a run has no case or is incomplete, or a recording could not be read, "
+        "2 usage."
     )
     add_runs(parser)
     parser.add_argument(
@@ -35,6 +37,7 @@ def define(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--key",
+        type=not_empty,
         metavar="ATTR",
         help=(
             "the attribute of the root span or the resource that names the case "
@@ -53,6 +56,7 @@ def define(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the dataset and return the exit status."""
     check_apart({"output": arguments.output}, dict.fromkeys(arguments.files, "the input"), ())
+    check_place(arguments.output)
     known = known_rows(arguments.output) if arguments.update else []
     if arguments.output.exists() and not arguments.update:
         raise InputError(
@@ -63,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         pipeline = wiring.pipeline(config)
         runs = [report.trajectory for report in offline.score(recording, config, pipeline)]
     key = arguments.key or next((each for each in CASE_KEYS if any(each in run.attributes for run in runs)), None)
-    known_runs = [run for run in runs if run.unread is None and not run.completeness.is_part]
+    known_runs = [run for run in runs if run.unread is None and run.completeness.complete]
     usable = [(case, run) for run in known_runs if (case := case_of(run, key)) and not has_mark(case)] if key else []
     problems = unusable(recording)
     problems += _left_out(runs, key)
@@ -105,12 +109,23 @@ def _left_out(runs: Sequence[Trajectory], key: str | None) -> Iterator[str]:
             continue
         if run.unread is not None:
             lines.append(f"{named(run)} has no row: {run.unread}")
+        elif not run.completeness.complete:
+            lines.append(f"{named(run)} has no row: {_lacked(run.completeness)}")
         elif key is None or case_of(run, key) is None:
             wanted = f"no {key!r}" if key else f"none of {', '.join(CASE_KEYS)}; --key names another attribute"
             lines.append(f"{named(run)} has no row: it has {wanted}")
         elif has_mark(case_of(run, key)):
             lines.append(f"{named(run)} has no row: {key!r} repeats a masked value; --key names another attribute")
     return left_out(lines, "without a row", runs)
+
+
+def _lacked(seen: Completeness) -> str:
+    """Return what is missing of an incomplete run."""
+    if seen.spans_refused:
+        return DROPPED if seen.spans_dropped else REFUSED
+    if seen.truncated:
+        return "it was cut off at a limit"
+    return MISSING if seen.spans_missing else "its root span was not received"
 
 
 def _remarks(runs: Sequence[Trajectory]) -> Iterator[str]:
@@ -128,7 +143,7 @@ def _remarks(runs: Sequence[Trajectory]) -> Iterator[str]:
 def _tell(path: Path, key: str, rows: list[Row], kept: int, health: str) -> None:
     several = sum("tool_calls" not in row for row in rows)
     ways = f", {several} of them with several ways" if several else ""
-    others = f"; {kept} others kept" if kept else ""
+    others = f"; {plural(kept, 'other')} kept" if kept else ""
     print(f"{path}: {plural(len(rows), 'case')}{ways}, by {key}{others}")
     expected = f"expected_from: {{dataset: {path}, key: {key}}}"
     print(f"  evaluators: {{golden: {{type: expected_trajectory, other_calls: forbid, {expected}}}{health}}}")

@@ -12,7 +12,7 @@ from spanscore import __version__
 from spanscore import config as configuration
 from spanscore.cli import FAILED, OK
 from spanscore.cli._learned_yaml import document
-from spanscore.cli._parser import add_runs, path_ending
+from spanscore.cli._parser import add_runs, not_empty, path_ending
 from spanscore.cli._recordings import (
     ProgressLines,
     left_out,
@@ -26,7 +26,7 @@ from spanscore.cli._recordings import (
     unusable,
 )
 from spanscore.cli._selection import add_reading, reading_configured
-from spanscore.cli._written_files import replace_text
+from spanscore.cli._written_files import check_place, replace_text
 from spanscore.config import parts as wiring
 from spanscore.errors import InputError
 from spanscore.messages.plural import plural
@@ -73,6 +73,7 @@ def define(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--key",
+        type=not_empty,
         metavar="ATTR",
         help=f"with --by case: the attribute that names the case (default: the first of {', '.join(CASE_KEYS)})",
     )
@@ -82,6 +83,7 @@ def define(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the configuration and return the exit status."""
+    check_place(arguments.output)
     _may_be_written(arguments.output)
     if arguments.key and arguments.by != "case":
         raise InputError("--key names the attribute of a case: it needs --by case")

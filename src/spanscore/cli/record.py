@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from spanscore.cli import FAILED, OK
+from spanscore.cli import FAILED, INTERRUPTED, OK
 from spanscore.cli._ending_signals import ENDING, on_signals
 from spanscore.cli._recordings import define_mask, tell, tell_of_left_behind, tell_of_masked
 from spanscore.messages.plural import plural
@@ -42,7 +42,8 @@ def define(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Receive OTLP over gRPC and HTTP on free ports of this machine, and save spans and logs as they arrive. "
         "With a command: run it with OTEL_EXPORTER_OTLP_ENDPOINT and _PROTOCOL set, wait for its last spans, "
-        "and end with its exit status, or with 1 if that was 0 but no spans or logs came. Without one: until Ctrl-C. "
+        "and end with its exit status, or with 1 if that was 0 but no spans or logs came or some were refused. "
+        "Without one: until Ctrl-C. "
         "Spans and logs are written to FILE.part, which replaces FILE at the end; if the recording is killed, "
         "FILE.part has the spans and logs received until then."
     )
@@ -63,28 +64,32 @@ def run(arguments: argparse.Namespace) -> int:
     """Record and return the exit status."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from spanscore.config.parts import masked_requests  # noqa: PLC0415 - not before gRPC's variable is set
+    from spanscore.service.recorder import Recorder  # noqa: PLC0415
 
     masked = masked_requests(arguments.mask)
     with RecordingWriter(arguments.output, append=arguments.append, masked=masked) as writer:
         tell_of_left_behind(writer)
-        status = asyncio.run(_record(writer, arguments.command))
+        status = asyncio.run(_record(Recorder, writer, arguments.command))
     is_unmasked = writer.written > 0 and tell_of_masked(masked, writer)
     return status or (FAILED if is_unmasked else OK)
 
 
-async def _record(writer: RecordingWriter, command: Sequence[str]) -> int:
-    from spanscore.service.recorder import Recorder  # noqa: PLC0415 - not before gRPC's variable is set
-
-    recorder = Recorder(writer)
+async def _record(recorder_of: type[Recorder], writer: RecordingWriter, command: Sequence[str]) -> int:
+    ended = asyncio.Event()
+    on_signals(ended.set, *ENDING)  # asyncio would cancel a start half-way
+    recorder = recorder_of(writer)
     await recorder.start()
     status = OK
     try:
+        if ended.is_set():
+            return INTERRUPTED
         if command:
             print(_started(writer), file=sys.stderr)
             status = await _run(command, recorder)
             await recorder.quiet(_WAIT_S)
         else:
-            await _until_interrupted(recorder, writer)
+            _tell_where_to_send(recorder, writer)
+            await ended.wait()
     except OSError as error:
         print(f"cannot run {command[0]!r}: {error.strerror}", file=sys.stderr)
         return _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
@@ -92,7 +97,7 @@ async def _record(writer: RecordingWriter, command: Sequence[str]) -> int:
         await recorder.stop()
     failure = recorder.failure or _failure_of_closing(writer)
     tell(*_told(recorder, writer, failure))
-    return status or (FAILED if failure is not None or not writer.written else OK)
+    return status or (FAILED if failure is not None or recorder.refused or not writer.written else OK)
 
 
 def _started(writer: RecordingWriter) -> str:
@@ -129,16 +134,13 @@ def _terminate(program: asyncio.subprocess.Process) -> None:
         program.terminate()
 
 
-async def _until_interrupted(recorder: Recorder, writer: RecordingWriter) -> None:
+def _tell_where_to_send(recorder: Recorder, writer: RecordingWriter) -> None:
     print(
-        f"{_started(writer)} Press Ctrl-C to end. Set one of these for your agent:\n"
+        f"{_started(writer)} No command is given: it records until Ctrl-C. Set one of these for your agent:\n"
         f"  export OTEL_EXPORTER_OTLP_ENDPOINT={recorder.address('http')}   (OTLP/HTTP)\n"
         f"  export OTEL_EXPORTER_OTLP_ENDPOINT={recorder.address('grpc')}   (OTLP/gRPC)",
         flush=True,
     )
-    ended = asyncio.Event()
-    on_signals(ended.set, *ENDING)
-    await ended.wait()
 
 
 def _told(recorder: Recorder, writer: RecordingWriter, failure: OSError | None) -> list[str]:
@@ -153,6 +155,9 @@ def _told(recorder: Recorder, writer: RecordingWriter, failure: OSError | None) 
     ]
     if seen.unrecognised:
         lines.append(f"and {plural(len(seen.unrecognised), 'trace')} without a span of a known instrumentation")
+    if refused := recorder.refused:
+        reasons = ", ".join(f"{reason} ({count})" for reason, count in refused.items())
+        lines.append(f"spans or log records were refused, and their runs lack them: {reasons}")
     return lines
 
 

@@ -9,7 +9,15 @@ from typing import Final
 from spanscore import config as configuration
 from spanscore.cli import FAILED, OK
 from spanscore.cli._parser import number
-from spanscore.cli._recordings import other_signals, passed_over, problems_of, reading, tell, tell_of_unmatched
+from spanscore.cli._recordings import (
+    failed_dialects,
+    nothing_to_score,
+    passed_over,
+    problems_of,
+    reading,
+    tell,
+    tell_of_unmatched,
+)
 from spanscore.cli._repeated_cases import RepeatedCases
 from spanscore.cli._report_writers import add_outputs, opened_outputs
 from spanscore.cli._selection import Selection, add_filters, add_scored_runs, configured
@@ -106,12 +114,8 @@ def run(arguments: argparse.Namespace) -> int:
             summary.add(report)
             for output in outputs:
                 output.add(report)
-        failures = [
-            f"dialect {dialect!r} failed on {count} spans ({error}): their traces were skipped"
-            for (dialect, error), count in pipeline.reader.failures.items()
-        ]
         unread = problems_of(recording)
-        summary.problems = [*unread, *failures, *selection.problems()]
+        summary.problems = [*unread, *failed_dialects(pipeline.reader), *selection.problems()]
         summary.untold_problems = recording.problem_count - len(unread)
         if (untold := cases.problem()) is not None:
             summary.problems.append(untold)
@@ -123,7 +127,7 @@ def run(arguments: argparse.Namespace) -> int:
             summary.notes.append(f"{', '.join(map(short, by_conversation))}: {told_of_turns(len(cases.several))}")
         summary.problems += [f"{file}: holds no span" for file in recording.empty_files()]
         if not (summary.trajectories or any(selection.problems()) or recording.has_wrong_columns):
-            summary.problems += ["nothing to score: no trace was found", *other_signals(recording)]
+            summary.problems += nothing_to_score(recording)
         for output in outputs:
             output.finish(summary)
     tell(*summary.problems, *passed_over(recording))

@@ -38,7 +38,7 @@ from spanscore.errors import InputError
 from spanscore.messages.plural import plural
 from spanscore.otlp.encoding import Logs
 from spanscore.otlp.findings import Caveat, Decoded
-from spanscore.otlp.forwardable import accepting_only
+from spanscore.otlp.forwardable import accepting_only, standing_in
 from spanscore.otlp.json_writing import accepted_only_from_json
 from spanscore.otlp.slices import at_once
 from spanscore.recordings.files import Recording
@@ -112,16 +112,21 @@ def run(arguments: argparse.Namespace) -> int:
 def _recorded(recording: Recording, id_key: bytes | None) -> Iterator[_Recorded]:
     """Yield the requests of a recording in their order, without requests that have neither spans nor log records.
 
-    With `id_key`, each id is replaced by a hash with that key.
+    A request with refused spans is followed by one with stand-ins for them: the receiver refuses these, too, and so
+    knows that the runs lack spans. With `id_key`, each id is replaced by a hash with that key.
     """
     for document in recording.documents():
         if document.is_flagless:
             raise InputError("tables cannot be sent: they hold no requests of OTLP")
         for decoded, source in zip(document.requests, document.sources, strict=True):
             signal: Signal = "logs" if isinstance(source, Logs) else "traces"
+            parts: list[_Recorded] = []
             if items := len(decoded.spans) + decoded.unread:
-                body = _sendable(source, decoded)
-                yield signal, body if id_key is None else _renewed(signal, body, id_key), items
+                parts.append((signal, _sendable(source, decoded), items))
+            if decoded.lost:
+                parts.append(("traces", standing_in(decoded.lost), len(decoded.lost)))
+            for to, body, count in parts:
+                yield to, body if id_key is None else _renewed(to, body, id_key), count
 
 
 def _sendable(source: Any, decoded: Decoded) -> bytes:
@@ -196,7 +201,7 @@ class _RequestSender:
                 print(f"{what}: {message}" if message else what, file=sys.stderr)
             elif not rejected and isinstance(answer, Accepted) and answer.message not in self._warnings:
                 self._warnings.add(answer.message)
-                print(f"request {self._requests}: taken, but {answer.message}", file=sys.stderr)
+                print(f"request {self._requests}: taken; the receiver answers: {answer.message}", file=sys.stderr)
             if isinstance(answer, Refused) and answer.reason in _NOT_SERVED:
                 self._not_served.add(signal)
             elif isinstance(answer, Refused) and not answer.about_content:

@@ -19,7 +19,7 @@ from spanscore.errors import ConfigError
 from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
 from spanscore.recordings.sources import STDIN
-from spanscore.reports.json_reports import identity_of, report_of_json
+from spanscore.reports.json_reports import has_wrong_end, identity_of, report_of_json
 from spanscore.runs import offline
 from spanscore.runs.watched_runs import LEAST_ALLOWED, SUGGESTED, Suggestion, WatchedRuns, WatchedSeries
 from spanscore.scoring.monitors.judged import absent_sentence
@@ -101,6 +101,8 @@ def _add_results(paths: Sequence[str], watched: WatchedRuns, seen: set[Any]) -> 
             if report is None:
                 if line.strip():
                     yield f"{path}:{number}: no result of spanscore"
+            elif has_wrong_end(report):
+                yield f"{path}:{number}: end_unix_nano must be nanoseconds since 1970, below 2^63"
             elif not report.get("paused") and "turns" not in report and (identity := identity_of(report)) not in seen:
                 seen.add(identity)
                 watched.add(report_of_json(report))

@@ -65,6 +65,16 @@ def accepting_only(body: bytes, spans: Sequence[Span]) -> Steps[bytes]:
     )
 
 
+def standing_in(lost: Iterable[Span]) -> bytes:
+    """Return a request in protobuf with a span for each refused one that is refused, too: it has only the trace id.
+
+    Readers of requests without the refused spans so know that their runs lack spans.
+    """
+    spans = (SpanMessage(trace_id=each.trace_id).SerializeToString() for each in lost)
+    inside = b"".join(length_delimited(SPANS, span) for span in spans)
+    return length_delimited(RESOURCE_SPANS, length_delimited(SCOPE_SPANS, inside))
+
+
 def narrowed(body: bytes, encoding: Encoding, trace_ids: Collection[bytes]) -> bytes:
     """Return a request that was decoded before, written as it was, with the spans of these traces only.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from spanscore.model import (
     Attributes,
@@ -73,7 +73,13 @@ def counted_run(report: Mapping[str, Any]) -> CountedRun:
 def first_call_ns(report: Mapping[str, Any]) -> int | None:
     """Return when the first call of a report started, in ns since the Unix epoch; None if no call has a time."""
     starts = (each.get("start_unix_nano") for each in _calls(report))
-    return min((each for each in starts if isinstance(each, int) and 0 < each <= _LATEST_NS), default=None)
+    return min(filter(_is_time, starts), default=None)
+
+
+def has_wrong_end(report: Mapping[str, Any]) -> bool:
+    """Return whether the end of a report is given, and is no time of a span."""
+    end = report.get("end_unix_nano")
+    return end is not None and end != 0 and not _is_time(end)
 
 
 def reasons_in(report: Mapping[str, Any]) -> list[str]:
@@ -102,7 +108,7 @@ def report_of_json(report: Mapping[str, Any]) -> Report:
     accepts.
     """
     calls = [each for each in _calls(report) if isinstance(each.get("name"), str)]
-    ends = [each["end_unix_nano"] for each in calls if isinstance(each.get("end_unix_nano"), int)]
+    ends = (each.get("end_unix_nano") for each in calls)
     end = report.get("end_unix_nano")
     run = Trajectory(
         calls=tuple(
@@ -111,11 +117,15 @@ def report_of_json(report: Mapping[str, Any]) -> Report:
         trace_id=_bytes(report["trace_id"]),
         root_span_id=_bytes(report["root_span_id"]),
         attributes=_attributes(report),
-        end_ns=end if isinstance(end, int) and end > 0 else max(filter(None, ends), default=None),
+        end_ns=end if _is_time(end) else max(filter(_is_time, ends), default=None),
         completeness=Completeness(paused=tuple(map(str, report.get("paused") or ()))),
     )
     evaluations = tuple(_evaluations(report["outcomes"]))
     return Report(trajectory=run, evaluations=evaluations, close_reason=CloseReason.ROOT_ENDED)
+
+
+def _is_time(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and 0 < value <= _LATEST_NS
 
 
 def _calls(report: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from spanscore.dialects.openinference import KIND
 from spanscore.errors import InputError
 from spanscore.messages.nearest import suggestion
+from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
 from spanscore.model import Span
 from spanscore.recordings.span_batches import SpanBatch
@@ -78,7 +79,7 @@ def _wrong(header: Sequence[str]) -> str | None:
 
 def _row(header: Sequence[str], cells: Sequence[str], where: str, line: int) -> Label:
     if len(cells) != len(header):
-        raise InputError(f"{where}: has {len(cells)} cells, the header has {len(header)}")
+        raise InputError(f"{where}: has {plural(len(cells), 'cell')}, the header has {len(header)}")
     row = dict(zip(header, cells, strict=True))
     trace_id, verdict = row["trace_id"].lower(), LABELS.get(row["label"].lower())
     if not TRACE_ID_START.fullmatch(trace_id):

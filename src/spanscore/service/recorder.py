@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
@@ -14,10 +14,11 @@ from spanscore import config as configuration
 from spanscore.collect.table import TraceTable
 from spanscore.config import parts as wiring
 from spanscore.contracts.immediate import Immediate
-from spanscore.model import Report, Span, ToolCall
+from spanscore.model import REFUSED, Report, Span, ToolCall
+from spanscore.otlp.forwardable import standing_in
 from spanscore.receivers.intake.admission import Admission
 from spanscore.receivers.intake.consumers import OtherSignal
-from spanscore.receivers.intake.intake import Intake, NoRoom
+from spanscore.receivers.intake.intake import Intake, IntakeCounts, NoRoom
 from spanscore.receivers.intake.requests import Busy
 from spanscore.recordings.writer import RecordingWriter
 from spanscore.scoring.engine import Engine
@@ -64,8 +65,9 @@ class RunCounter(Immediate):
 class Recorder:
     """Listens for OTLP over gRPC and HTTP on free ports of this machine, in the event loop that made it.
 
-    Requests are written down as they come and then acknowledged. Metrics are acknowledged, and dropped. The caller
-    closes the writer.
+    Requests are written down as they come and then acknowledged. In place of refused spans and log records, stand-ins
+    are written, which every reader refuses: the runs are known to lack them. Metrics are acknowledged, and dropped. The
+    caller closes the writer.
     """
 
     def __init__(self, writer: RecordingWriter) -> None:
@@ -75,8 +77,10 @@ class Recorder:
         table = TraceTable(config.traces, wiring.root_condition(config, pipeline.reader))
         self._live = LiveEngine(Engine(table, pipeline, {"seen": self.seen}, time.monotonic))
         self._file = _File(writer)
+        self._counts: Final = IntakeCounts()
         intake = Intake(
-            self._live.take,
+            self._take,
+            self._counts,
             has_room=self._live.has_room,
             wanted=wiring.wanted(config),
             spans_onward=self._file,
@@ -91,6 +95,11 @@ class Recorder:
     def failure(self) -> OSError | None:
         """Why something could not be written, if so; it was not acknowledged."""
         return self._file.failure
+
+    @property
+    def refused(self) -> Mapping[str, int]:
+        """The number of refused spans and log records, by reason."""
+        return self._counts.refused
 
     async def start(self) -> None:
         """Listen.
@@ -122,6 +131,11 @@ class Recorder:
         self._live.stop()
         self._live.engine.drain(time.monotonic() + GRACE_S)
         await self._listeners.stop()
+
+    def _take(self, spans: Sequence[Span], sizes: Sequence[int]) -> None:
+        if lost := [span for span in spans if span.kind == REFUSED]:
+            self._file.take(standing_in(lost))
+        self._live.take(spans, sizes)
 
 
 class _File:

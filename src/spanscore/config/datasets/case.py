@@ -80,7 +80,7 @@ def case_of(row: DatasetRow, key: str, kind: EvaluatorType, fixed: Mapping[str, 
         try:
             expected = parse_json(expected)
         except ValueError as error:
-            raise ValueError(f"{column}: {error}") from None
+            raise ValueError(f"{column}: {error}; cells are JSON: quote texts") from None
     names = _parameters(kind, cells)
     if not _is_report(cells):
         _check_notes(cells.keys() - {key, column}, names, kind)

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from spanscore.config._nodes import dotted
 from spanscore.config.datasets.json_text import JsonError, JsonText, parse_json
+from spanscore.messages.plural import plural
 from spanscore.model import JSON
 
 MAX_BYTES: Final = 64 << 20
@@ -104,8 +105,12 @@ def _csv(text: str) -> Rows:
                 if twice:
                     yield Fault(line, f"the column {twice[0]!r} is there twice")
                     return
+                if len(names) == 1 and ";" in names[0]:
+                    yield Fault(line, "separated by ';' instead of ','")
+                    return
             elif len(cells) > len(names):
-                yield Fault(line, f"has {len(cells)} cells, but there are {len(names)} columns")
+                told = f"has {plural(len(cells), 'cell')}, but there {'is' if len(names) == 1 else 'are'}"
+                yield Fault(line, f"{told} {plural(len(names), 'column')}")
             elif cells:
                 yield DatasetRow(line, {name: cell for name, cell in zip(names, cells, strict=False) if cell})
             line = reader.line_num + 1

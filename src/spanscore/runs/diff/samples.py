@@ -21,6 +21,18 @@ class Sample(NamedTuple):
     passed: bool
 
 
+class Coverage(NamedTuple):
+    """The runs of one version that an evaluator was to score, and those that it did."""
+
+    scored: int
+    asked: int
+
+    @property
+    def share(self) -> float:
+        """The share that it scored; 1 if there was none."""
+        return self.scored / self.asked if self.asked else 1.0
+
+
 class Stratum(NamedTuple):
     """The runs of one case in both versions; all runs if there are no cases."""
 
@@ -39,9 +51,16 @@ class Pairing(NamedTuple):
     only_new: Sequence[str]
     several_turns: int = 0
     """The number of conversations with several turns in one version; such a conversation names no case."""
+    is_by_conversation: bool = False
+    """The attribute of the cases is that of conversations, and was not named by the user."""
     base_left_out: int = 0
     """The number of runs of no case, or of a case that the other version has not run."""
     new_left_out: int = 0
+
+    @property
+    def missing(self) -> Sequence[str]:
+        """The cases of the base that the new version has not run. Other conversations are no missing ones."""
+        return self.only_base if self.key or not self.is_by_conversation else ()
 
 
 def pairing(base: Iterable[Report], new: Iterable[Report], key: str | None = None) -> Pairing:
@@ -62,6 +81,7 @@ def pairing(base: Iterable[Report], new: Iterable[Report], key: str | None = Non
             common,
             [case for case in cases if case is not None and case not in others],
             [case for case in others if case is not None and case not in cases],
+            is_by_conversation=key is None and each == CONVERSATION,
             base_left_out=len(base) - sum(cases[case] for case in common),
             new_left_out=len(new) - sum(others[case] for case in common),
         )
@@ -80,6 +100,12 @@ def strata(base: Iterable[Report], new: Iterable[Report], evaluator: str, paired
         for case in (paired.common if paired.key else [""])
         if (before := sides[0].get(case, [])) and (after := sides[1].get(case, []))
     ]
+
+
+def coverage(reports: Iterable[Report], evaluator: str) -> Coverage:
+    """Return how many runs of a version an evaluator scored; it skipped the others, or had an error."""
+    outcomes = [each.outcome for report in reports for each in report.evaluations if each.name == evaluator]
+    return Coverage(sum(isinstance(each, Score) for each in outcomes), len(outcomes))
 
 
 def _several_turns(reports: Iterable[Report]) -> set[str]:

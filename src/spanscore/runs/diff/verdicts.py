@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from spanscore.model import Report, Score
-from spanscore.runs.diff.samples import Pairing, Stratum, strata
+from spanscore.model import Report
+from spanscore.runs.diff.samples import Coverage, Pairing, Stratum, coverage, strata
 from spanscore.runs.diff.significance import (
     Chances,
     Interval,
@@ -27,6 +27,10 @@ from spanscore.runs.diff.significance import (
 _MOST_COUNTED: Final = 20_000
 _MOST_CASES: Final = 2_000
 """The most runs, and cases, that are tried: more would take long to compute, and longer to run."""
+_FAR_FEWER: Final = 0.5
+"""A version of which an evaluator scored less than this part of the other version's share is not called as good."""
+_HARDLY_ANY: Final = 0.1
+"""Nor is a version of which it scored a smaller share of the runs."""
 _BOTH_VALUES: Final = frozenset({0.0, 1.0})
 
 _T = TypeVar("_T")
@@ -58,7 +62,10 @@ class Compared:
     """The pass rate, or the mean score; None where nothing was scored."""
     new: float | None
     base_runs: int
+    """Those of them that are compared."""
     new_runs: int
+    base_coverage: Coverage
+    new_coverage: Coverage
     interval: Interval | None = None
     """Of the difference, new minus base, with confidence 1 - 2 alpha."""
     chances: Chances | None = None
@@ -90,17 +97,18 @@ def compared(
     found: list[tuple[Compared, Sequence[Stratum]]] = []
     for name in evaluators:
         its = strata(base, new, name, paired)
+        covered = coverage(base, name), coverage(new, name)
         samples = [sample for each in its for sample in (*each.base, *each.new)]
         if not samples:
-            found.append((_unscored(name, base, new), its))
+            found.append((_unscored(name, *covered), its))
             continue
         informational = any(
             each.informational for report in (*base, *new) for each in report.evaluations if each.name == name
         )
         if not informational:
-            found.append((_measured(name, Measure.PASS_RATE, its), its))
+            found.append((_measured(name, Measure.PASS_RATE, its, *covered), its))
         if informational or {sample.value for sample in samples} - _BOTH_VALUES:
-            found.append((_measured(name, Measure.SCORE, its), its))
+            found.append((_measured(name, Measure.SCORE, its, *covered), its))
     same_runs = {each.trajectory.trace_id for each in base} == {each.trajectory.trace_id for each in new}
     return _decided(found, settings, by_itself=paired.key is not None or same_runs)
 
@@ -111,7 +119,9 @@ def overall(measures: Sequence[Compared]) -> Verdict:
     return next((verdict for verdict in Verdict if verdict in verdicts), Verdict.INCONCLUSIVE)
 
 
-def _measured(name: str, measure: Measure, its: Sequence[Stratum]) -> Compared:
+def _measured(
+    name: str, measure: Measure, its: Sequence[Stratum], base_coverage: Coverage, new_coverage: Coverage
+) -> Compared:
     base = [sample for each in its for sample in each.base]
     new = [sample for each in its for sample in each.new]
     mean = pass_rate if measure is Measure.PASS_RATE else mean_score
@@ -122,24 +132,24 @@ def _measured(name: str, measure: Measure, its: Sequence[Stratum]) -> Compared:
         new=mean(new),
         base_runs=len(base),
         new_runs=len(new),
+        base_coverage=base_coverage,
+        new_coverage=new_coverage,
     )
 
 
-def _unscored(name: str, base: Sequence[Report], new: Sequence[Report]) -> Compared:
-    scored = [
-        sum(isinstance(each.outcome, Score) for report in side for each in report.evaluations if each.name == name)
-        for side in (base, new)
-    ]
-    reason = f"scored {scored[0]} runs of the base and {scored[1]} of the new version"
-    if all(scored):
+def _unscored(name: str, base: Coverage, new: Coverage) -> Compared:
+    reason = f"scored {base.scored} runs of the base and {new.scored} of the new version"
+    if base.scored and new.scored:
         reason = "scored no case in both versions"
     return Compared(
         evaluator=name,
         measure=Measure.PASS_RATE,
         base=None,
         new=None,
-        base_runs=scored[0],
-        new_runs=scored[1],
+        base_runs=base.scored,
+        new_runs=new.scored,
+        base_coverage=base,
+        new_coverage=new,
         reason=reason,
     )
 
@@ -180,13 +190,23 @@ def _judged(
     is_rate = each.measure is Measure.PASS_RATE
     interval = (pass_interval if is_rate else score_interval)(its, 1 - 2 * settings.alpha)
     differs = not by_itself or any(Counter(stratum.base) != Counter(stratum.new) for stratum in its)
-    if not differs:
+    if not differs and not _are_unlike(each):
         return replace(each, interval=interval, chances=adjusted, verdict=Verdict.SAME, reason="no run differs")
     verdict = _verdict(interval, adjusted, settings)
     found = replace(each, interval=interval, chances=adjusted, verdict=verdict)
+    if verdict is not Verdict.WORSE and _are_unlike(each):
+        (base, all_base), (new, all_new) = each.base_coverage, each.new_coverage
+        reason = f"scored only {base} of {all_base} runs of the base, {new} of {all_new} of the new version"
+        return replace(found, verdict=Verdict.INCONCLUSIVE, reason=reason)
     if verdict is Verdict.INCONCLUSIVE:
         return replace(found, decided_by=_runs_that_decide(found, its, interval, raw, settings))
     return found
+
+
+def _are_unlike(each: Compared) -> bool:
+    """Return whether the runs that were scored may be unlike the others: far fewer of one version, or hardly any."""
+    low, high = sorted([each.base_coverage.share, each.new_coverage.share])
+    return low < _FAR_FEWER * high or low < _HARDLY_ANY
 
 
 def _verdict(interval: Interval, chances: Chances, settings: Settings) -> Verdict:
