@@ -29,13 +29,15 @@ def test_the_last_version_of_a_span_counts(ends: list[int], latest: set[int]) ->
     assert [*latest, NONE] == found.parents[len(ends) :]
 
 
-def test_spans_that_started_at_different_times_are_no_versions_of_one() -> None:
-    """Both are read, although they have one id; that which ended last is the parent of others."""
-    first, second = (
-        given_call(2, name, parent=1)._replace(start_ns=at, end_ns=at + 1) for name, at in (("pay", 3), ("ping", 5))
-    )
+@pytest.mark.parametrize(
+    ("start_ns", "superseded"), [(7_000_000, set()), (5_999_999, {1}), (5_000_000, {1}), (4_000_001, {1}), (0, {1})]
+)
+def test_spans_that_started_at_different_times_are_no_versions_of_one(start_ns: int, superseded: set[int]) -> None:
+    """Both are read, although they have one id. Starts may be cut to milliseconds, or missing. The last is a parent."""
+    first = given_call(2, "pay", parent=1)._replace(start_ns=start_ns, end_ns=8_000_000)
+    second = given_call(2, "ping", parent=1)._replace(start_ns=5_000_000, end_ns=9_000_000)
     found = Readings.of([given_agent(1), first, second, given_call(3, "below", parent=2)], GIVEN)
-    assert not found.superseded
+    assert superseded == found.superseded
     assert [NONE, 0, 0, 2] == found.parents
 
 

@@ -28,8 +28,9 @@ from spanscore.model import JSON
 
 _Keyword: TypeAlias = Callable[[Any, Any, Any, Any], Iterator[ValidationError]]
 
+_DATA: Final = frozenset({"const", "default", "enum", "examples"})
 KEYWORDS: Final = frozenset(
-    {*Draft202012Validator.VALIDATORS, "$schema", "$id", "$defs", "definitions", "title", "description", "default"}
+    {*Draft202012Validator.VALIDATORS, *_DATA, "$schema", "$id", "$defs", "definitions", "title", "description"}
 )
 """An object that is not empty and has none of them is no schema, but perhaps the arguments by name."""
 MAX_PARTS: Final = 5_000
@@ -45,7 +46,6 @@ _ROOM: Final = 10
 """Levels of the stack: more than jsonschema uses between one keyword and the next."""
 _SHOWN: Final = 3
 _REFERENCES: Final = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
-_DATA: Final = frozenset({"const", "default", "enum", "examples"})
 _UNEVALUATED: Final = frozenset({"unevaluatedItems", "unevaluatedProperties"})
 _work: ContextVar[SchemaWork] = ContextVar("work")
 

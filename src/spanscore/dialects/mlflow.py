@@ -12,7 +12,7 @@ from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects._framework import FrameworkDialect
 from spanscore.dialects._langgraph import graph, metadata
 from spanscore.dialects._tool_message import tool_message
-from spanscore.model import NOT_RECORDED, LaterList, Span
+from spanscore.model import LaterList, Span
 
 _TYPE: Final = "mlflow.spanType"
 _AGENT: Final = "lc_agent_name"
@@ -23,6 +23,9 @@ _FUNCTION: Final = "mlflow.spanFunctionName"
 _OUTPUTS: Final = "mlflow.spanOutputs"
 _OPENAI_AGENTS_RUN: Final = "mlflow.openai.agent_run_root"
 _MODEL_TYPES: Final = frozenset({"CHAT_MODEL", "LLM"})
+
+_RUN_BY_OTHERS: Final = frozenset({_FUNCTION, "tool_call_id", "metadata"})
+"""Keys of tool spans of which `null` is a result; in those of the OpenAI Agents SDK the call waits."""
 
 
 class Mlflow(FrameworkDialect):
@@ -100,11 +103,11 @@ def _call(span: Span, name: str) -> CallReading:
     outputs = content.decoded(attributes.get(_OUTPUTS))
     message = tool_message(outputs)
     result, error = message.content, content.error(span) or message.error
-    may_wait = outputs is None and error is None and _FUNCTION not in attributes
+    may_wait = outputs is None and error is None and _RUN_BY_OTHERS.isdisjoint(attributes)
     return CallReading(
         name=name,
         arguments=content.arguments(attributes.get("mlflow.spanInputs")),
-        result=content.reparsed(result) if isinstance(result, str) else NOT_RECORDED if may_wait else result,
+        result=content.reparsed(result) if isinstance(result, str) and result.startswith(("{", "[")) else result,
         error=error,
         state="uncertain" if may_wait else "made",
         error_type=content.error_type(span),

@@ -13,8 +13,6 @@ from spanscore.model import JSON, NOT_RECORDED, Later, Recorded, Span
 
 _STATUS: Final = "gen_ai.tool.status"
 _SCHEMA: Final = "gen_ai.tool.json_schema"
-_TOOLS: Final = "gen_ai.agent.tools"
-"""The names of all tools of an agent."""
 _AGENT_RUN: Final = "invoke_agent"
 _CANCELLED: Final = "toolResult"
 _INTERRUPT: Final = "interrupt"
@@ -34,7 +32,7 @@ class Strands(FrameworkDialect):
         attributes=frozenset({_STATUS, "gen_ai.event.start_time"}),  # in TypeScript the scope is the service's name
         scopes=frozenset({"strands.telemetry.tracer", "strands-agents"}),
     )
-    reads = gen_ai.READS | openinference.READS | {_STATUS, _SCHEMA, _TOOLS}
+    reads = gen_ai.READS | openinference.READS | {_STATUS, _SCHEMA}
 
     def read(self, span: Span) -> Reading | None:
         attributes = span.attributes
@@ -70,9 +68,6 @@ class Strands(FrameworkDialect):
     def read_model(self, span: Span) -> ModelReading | None:
         if any(_CANCELLED in str(event.attributes.get("content")) for event in span.events):
             return ModelReading(refused=Later(lambda: _cancelled(span)))
-        if (tools := content.decoded(span.attributes.get(_TOOLS))) is not NOT_RECORDED:
-            names = tools if isinstance(tools, list) else ()
-            return ModelReading(tool_definitions=dict.fromkeys(each for each in names if isinstance(each, str)))
         schema = content.decoded(span.attributes.get(_SCHEMA))
         name = content.text(span.attributes.get(gen_ai.TOOL_NAME))
         if name is None or not isinstance(schema, dict):

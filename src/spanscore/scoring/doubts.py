@@ -156,8 +156,8 @@ def _telling_of_refusals(outcome: Outcome, refused: Collection[str]) -> Outcome:
         return Told(details, lambda: Words(text(outcome.explanation), None if plain is None else text(plain)))
 
     def row(deviation: Any) -> Any:
-        is_missing = isinstance(deviation, dict) and deviation.get("reason") in words
-        return {**deviation, "reason": words[deviation["reason"]]} if is_missing else deviation
+        reason = deviation.get("reason") if isinstance(deviation, dict) else None
+        return {**deviation, "reason": words[reason]} if isinstance(reason, str) and reason in words else deviation
 
     return Score.told_later(outcome.value, False, tell, outcome.mended_by)  # noqa: FBT003 - it failed
 

@@ -97,7 +97,7 @@ def _first_list(told: Sequence[Sequence[SentMessage]]) -> LaterList[SentMessage]
     return LaterList(lambda: next(filter(None, told), ()))
 
 
-_FIRSTS: Final = frozenset({"requests", "asks"})
+_FIRSTS: Final = frozenset({"requests", "asks", "leaves_out_requests"})
 _JOINS: Final[Mapping[str, Callable[[Any], object]]] = {
     **dict.fromkeys(("output_tools", "answers"), _first),
     "tool_definitions": _definitions,

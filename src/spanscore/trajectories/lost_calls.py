@@ -41,7 +41,7 @@ _WITHOUT_MODELS: Final = frozenset({"opentelemetry.instrumentation.agno"})
 _VALUES: Final = 1_000
 """So many values of an answer are looked at, and so many characters of each text."""
 _OF_THE_CALL: Final = re.compile(
-    r"tool|function|argument|parameter|input|schema|valid|pars(?:e|ing)|internal error occurred", re.IGNORECASE
+    r"tool|function|argument|parameter|input|schema|valid|pars(?:e|ing)|\AAn internal error occurred\Z", re.IGNORECASE
 )
 _REFUSES: Final = re.compile(
     r"error|invalid|fail|unable|unavailable|unknown|unexpected|missing|required|should|must|\bno\b|not\b|n't\b",

@@ -169,19 +169,26 @@ class PartsOfRuns:
             for agent in {self._tree.agent_of(index), None}:
                 for key in {(agent, conversation or ""), (agent, None)}:
                     latest[key] = max(start_ns, latest.get(key, start_ns))
-        outwards = {index: self._with_calls_above(index) for index, _ in waits}
-        ends_ns = self._ends({*chain.from_iterable(outwards.values())})
+        around = self._with_calls_above(index for index, _ in waits)
+        ends_ns = self._ends(around)
 
         def has_gone_on(index: int) -> bool:
             agent, conversation = self._tree.agent_of(index), conversations[index]
             return max(latest.get((agent, each), -1) for each in (conversation, conversation and "")) > ends_ns[index]
 
-        yield from ((index, name) for index, name in waits if not any(map(has_gone_on, outwards[index])))
+        over: set[int] = set()
+        for index in sorted(around, key=lambda index: self._tree.spans[index].start_ns):
+            if self._tree.call_above[index] in over or has_gone_on(index):
+                over.add(index)
+        yield from ((index, name) for index, name in waits if index not in over)
 
-    def _with_calls_above(self, index: int) -> list[int]:
-        found = [index]
-        while (index := self._tree.call_above[index]) != NONE and index not in found:
-            found.append(index)
+    def _with_calls_above(self, indexes: Iterable[int]) -> set[int]:
+        found: set[int] = set()
+        for index in indexes:
+            outer = index
+            while outer != NONE and outer not in found:
+                found.add(outer)
+                outer = self._tree.call_above[outer]
         return found
 
     def _may_wait(self, pauses: Collection[int]) -> Iterator[int]:

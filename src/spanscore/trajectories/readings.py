@@ -6,21 +6,22 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
-from typing import Final, TypeVar
+from typing import Final
 
 from spanscore.contracts import Dialect, ModelReading, Reading
 from spanscore.model import LOG_RECORD, AttributeValue, Span
 from spanscore.trajectories.normalised import may_be_renamed
 from spanscore.trajectories.reader import DialectReader, Failures
 
-_Key = TypeVar("_Key")
-
 NONE: Final = -1
 """Stands for "no span" among positions."""
+CUT_NS: Final = 1_000_000
+"""Start times of JavaScript are cut to the millisecond, ends are not."""
 NO_READING: Final = Reading()
 """The reading of a span that no dialect recognises."""
 _BESIDE_CONVERSATION: Final = attrgetter(*(each.name for each in fields(Reading) if each.name != "conversation_id"))
 _NOTHING: Final = _BESIDE_CONVERSATION(NO_READING)
+_MOST_OF_ONE_ID: Final = 8
 
 
 class Readings:
@@ -37,11 +38,8 @@ class Readings:
         self.superseded: frozenset[int] = frozenset()
         """The spans of which a later version came."""
         if len(by_id) < len(spans):
-            by_id = _latest(spans, lambda span: span.span_id)
-            # Some exporters send a span while it runs and again when it ended: its last version counts. A span that
-            # started at another time is another one.
-            versions = _latest(spans, lambda span: (span.span_id, span.start_ns))
-            self.superseded = frozenset(range(len(spans))).difference(versions.values())
+            by_id = _latest(spans)
+            self.superseded = _superseded(spans)
         self.parents: Final = [by_id.get(span.parent_span_id, NONE) if span.parent_span_id else NONE for span in spans]
         self.of_spans: Final[list[Reading]] = []
         self.of_models: Final[dict[int, ModelReading]] = {}
@@ -124,14 +122,33 @@ class Readings:
                 tops += below.get(node, ())
 
 
-def _latest(spans: Sequence[Span], key: Callable[[Span], _Key]) -> dict[_Key, int]:
-    """Return by key the position of the span that ended last: of several the first."""
-    found: dict[_Key, int] = {}
+def _latest(spans: Sequence[Span]) -> dict[bytes, int]:
+    """Return by its id the position of the span that ended last: of several the first."""
+    by_id: dict[bytes, int] = {}
     for index, span in enumerate(spans):
-        known = found.get(of := key(span))
+        known = by_id.get(span.span_id)
         if known is None or span.end_ns > spans[known].end_ns:
-            found[of] = index
-    return found
+            by_id[span.span_id] = index
+    return by_id
+
+
+def _superseded(spans: Sequence[Span]) -> frozenset[int]:
+    """Return the spans of which another version counts: that which ended last, of several the first.
+
+    Some exporters send a span while it runs and again when it ended. A span with the same id that started at another
+    time is another span; some exporters cut starts to milliseconds, or leave them out.
+    """
+    found: set[int] = set()
+    kept: dict[bytes, list[int]] = {}
+    for index in sorted(range(len(spans)), key=lambda index: -spans[index].end_ns):
+        span = spans[index]
+        of_id = kept.setdefault(span.span_id, [])
+        starts = (spans[each].start_ns for each in of_id[:_MOST_OF_ONE_ID])
+        if any(not span.start_ns or not start or abs(span.start_ns - start) < CUT_NS for start in starts):
+            found.add(index)
+        else:
+            of_id.append(index)
+    return frozenset(found)
 
 
 def _restored(

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from spanscore.contracts import CallRequest
+from spanscore.trajectories.readings import CUT_NS
 from spanscore.trajectories.sent_calls import SentCall, after_user, content_of, sent_calls
-from spanscore.trajectories.tree import CUT_NS, SpanTree
+from spanscore.trajectories.tree import SpanTree
 
 
 class Repetitions:

@@ -136,7 +136,7 @@ def _owners(tree: SpanTree, above: list[int]) -> dict[int, int]:
         known = _Logged(tree, owner, logged)
         for index in logged:
             is_inside = above[index] != NONE and _is_same_call(tree, above[index], index)
-            owner[index] = known.owner_of(index, owner[above[index]] if is_inside else NONE)
+            owner[index] = known.owner_of(index, owner.get(above[index], NONE) if is_inside else NONE)
     return owner
 
 

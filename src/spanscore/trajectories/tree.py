@@ -14,11 +14,9 @@ from typing import Any, Final
 from spanscore.compare.matching import json_key
 from spanscore.contracts import CallReading, ModelReading, Reading
 from spanscore.trajectories.left_out_requests import listed_by_next
-from spanscore.trajectories.readings import NO_READING, NONE, Readings, says_nothing
+from spanscore.trajectories.readings import CUT_NS, NO_READING, NONE, Readings, says_nothing
 
 _UNKNOWN: Final = -2
-CUT_NS: Final = 1_000_000
-"""Start times of JavaScript are cut to the millisecond, ends are not."""
 
 
 class SpanTree:

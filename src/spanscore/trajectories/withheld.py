@@ -12,10 +12,10 @@ from spanscore.contracts import CallReading, CallRequest, CallState
 from spanscore.model import NOT_RECORDED
 from spanscore.trajectories import pauses
 from spanscore.trajectories.joined import joined
-from spanscore.trajectories.readings import NONE
+from spanscore.trajectories.readings import CUT_NS, NONE
 from spanscore.trajectories.requested import Requested
 from spanscore.trajectories.sent_calls import content_of
-from spanscore.trajectories.tree import CUT_NS, SpanTree
+from spanscore.trajectories.tree import SpanTree
 
 _UNNAMED: Final = CallRequest(name="")
 _NOTHING: Final = (NOT_RECORDED, "")
@@ -141,7 +141,9 @@ class Withheld:
                 self.spans[index] = state
             # If a call and a model start in one millisecond of JavaScript, their order is unknown.
             elif asked_ns is not None and (asked_ns < start_ns or (asked_ns == start_ns and asked_ns % CUT_NS)):
-                if call.may_have_failed and call.arguments is NOT_RECORDED:  # without content, each call looks so
+                if index in self._passed:
+                    self.doubted.add(index)
+                elif call.may_have_failed and call.arguments is NOT_RECORDED:  # without content, each call looks so
                     self.may_wait.append(index)
                     self.doubted.add(index)
                 else:
@@ -167,6 +169,18 @@ class Withheld:
         """
         spans = self._tree.spans
         return index == last or any(spans[each].start_ns >= spans[last].start_ns for each in self._tree.not_calls)
+
+    @cached_property
+    def _passed(self) -> frozenset[int]:
+        """The calls below one after which the agent that made it asked a model again: nobody waits for them."""
+        spans, found = self._tree.spans, set[int]()
+        for index in self._calls:
+            outer = self._tree.call_above[index]
+            if outer != NONE and (
+                outer in found or self._asked_ns.get(self._tree.agent_of(outer), NONE) > spans[outer].end_ns
+            ):
+                found.add(index)
+        return frozenset(found)
 
     @cached_property
     def _asked_ns(self) -> Mapping[str | None, int]:
