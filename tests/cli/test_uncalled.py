@@ -44,7 +44,7 @@ def test_a_mistyped_tool_is_remarked(
 ) -> None:
     """With the tool that was called; it changes no exit status, and tools that are rightly never called say nothing."""
     config = tmp_path / "c.yaml"
-    config.write_text(f"evaluators: {{refunds: {{{rule}}}}}")
+    config.write_text(f"evaluators: {{refunds: {{{rule}}}, few: {{type: tool_policy, max_calls: 2}}}}")
     recording = recorded(tmp_path / "r.jsonl", ("a", "lookup_order", "issue_refund"), ("b", "lookup_order"))
 
     assert 0 == main(["score", recording, "--config", str(config), "--format", form])

@@ -121,7 +121,7 @@ def test_coding_agents_are_told_of_them(with_unreadable: Path, tmp_path: Path) -
     tools = RunTools(FileRuns([str(with_unreadable)], None, content=True))
     for runs in (1, 2):
         told = json.loads(tools.reasons())
-        assert (runs, True) == (told["runs"], told["problems"][0].endswith(": cannot be read: File name too long"))
+        assert (runs, True) == (told["runs"], told["problems"][0].startswith(f"{with_unreadable}/xxx"))
         recorded(tmp_path / "other" / "runs.jsonl", ("one", "look_up"), ("two", "look_up"))
 
 
@@ -158,3 +158,31 @@ def test_names_of_files_are_printable(name: str, content: bytes, tmp_path: Path)
             told = command(*arguments).stderr
             assert printable(str(tmp_path / name), 4_096) in told
             assert [] == [each for each in ("\x1b", "\nb.jsonl", "\\udcff") if each in told]
+
+
+def test_files_whose_names_are_printed_alike_are_told_apart(tmp_path: Path) -> None:
+    """An empty one is named, although another one of that name is read."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    recorded(folder / "a\x01.jsonl", ("one", "look_up"))
+    (folder / "a\x02.jsonl").touch()
+    _, recording = read(folder)
+
+    assert [f"{folder}/a\N{REPLACEMENT CHARACTER}.jsonl (2)"] == recording.empty_files()
+
+
+def test_a_folder_for_repairs_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Only root can read it, and it has no recording."""
+    recorded(tmp_path / "a.jsonl", ("one", "look_up"))
+    (tmp_path / "lost+found").mkdir()
+    scandir = os.scandir
+
+    def refusing(path: str) -> object:
+        if str(path).endswith("lost+found"):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    _, recording = read(tmp_path)
+
+    assert [] == recording.problems

@@ -67,7 +67,9 @@ def run(arguments: argparse.Namespace) -> int:
         pipeline = wiring.pipeline(config)
         runs = [report.trajectory for report in offline.score(recording, config, pipeline)]
     key = arguments.key or next((each for each in CASE_KEYS if any(each in run.attributes for run in runs)), None)
-    known_runs = [run for run in runs if run.unread is None and run.completeness.complete]
+    known_runs = [
+        run for run in runs if run.unread is None and not run.completeness.is_part and not _lacked(run.completeness)
+    ]
     usable = [(case, run) for run in known_runs if (case := case_of(run, key)) and not has_mark(case)] if key else []
     problems = unusable(recording)
     problems += _left_out(runs, key)
@@ -109,8 +111,8 @@ def _left_out(runs: Sequence[Trajectory], key: str | None) -> Iterator[str]:
             continue
         if run.unread is not None:
             lines.append(f"{named(run)} has no row: {run.unread}")
-        elif not run.completeness.complete:
-            lines.append(f"{named(run)} has no row: {_lacked(run.completeness)}")
+        elif lacked := _lacked(run.completeness):
+            lines.append(f"{named(run)} has no row: {lacked}")
         elif key is None or case_of(run, key) is None:
             wanted = f"no {key!r}" if key else f"none of {', '.join(CASE_KEYS)}; --key names another attribute"
             lines.append(f"{named(run)} has no row: it has {wanted}")
@@ -120,12 +122,12 @@ def _left_out(runs: Sequence[Trajectory], key: str | None) -> Iterator[str]:
 
 
 def _lacked(seen: Completeness) -> str:
-    """Return what is missing of an incomplete run."""
+    """Return what is missing of a run; empty if nothing is. A root may be in another program, which does not record."""
     if seen.spans_refused:
         return DROPPED if seen.spans_dropped else REFUSED
     if seen.truncated:
         return "it was cut off at a limit"
-    return MISSING if seen.spans_missing else "its root span was not received"
+    return MISSING if seen.spans_missing else ""
 
 
 def _remarks(runs: Sequence[Trajectory]) -> Iterator[str]:

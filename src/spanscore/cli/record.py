@@ -97,7 +97,7 @@ async def _record(recorder_of: type[Recorder], writer: RecordingWriter, command:
         await recorder.stop()
     failure = recorder.failure or _failure_of_closing(writer)
     tell(*_told(recorder, writer, failure))
-    return status or (FAILED if failure is not None or recorder.refused or not writer.written else OK)
+    return status or (FAILED if failure is not None or recorder.lost or not writer.written else OK)
 
 
 def _started(writer: RecordingWriter) -> str:
@@ -147,6 +147,9 @@ def _told(recorder: Recorder, writer: RecordingWriter, failure: OSError | None) 
     if failure is not None:
         kept = f"; earlier requests are in {writer.kept}" if writer.kept else ""
         return [f"cannot write to {writer.path}: {failure.strerror}{kept}"]
+    reasons = ", ".join(f"{reason} ({count})" for reason, count in recorder.refused.items())
+    if not writer.written and reasons:
+        return [f"nothing was recorded: all spans and log records were refused: {reasons}"]
     if not writer.written:
         return ["no spans or logs were received: does the program export OTLP?", *_hints()]
     seen = recorder.seen
@@ -155,9 +158,9 @@ def _told(recorder: Recorder, writer: RecordingWriter, failure: OSError | None) 
     ]
     if seen.unrecognised:
         lines.append(f"and {plural(len(seen.unrecognised), 'trace')} without a span of a known instrumentation")
-    if refused := recorder.refused:
-        reasons = ", ".join(f"{reason} ({count})" for reason, count in refused.items())
-        lines.append(f"spans or log records were refused, and their runs lack them: {reasons}")
+    if reasons:
+        lacking = ", and their runs lack them" if recorder.lost else ""
+        lines.append(f"spans or log records were refused{lacking}: {reasons}")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""The check that no object of OTLP/JSON has one of the lists twice: JSON would let the last hide the others."""
+"""The check that no object of OTLP/JSON has a list of spans or log records twice: the last would hide the others."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ LOG_TIMES: Final = ("timeUnixNano", "observedTimeUnixNano")
 SPAN_TIMES: Final = ("startTimeUnixNano",)
 """Keys that each span has once at most, and nothing else in a request with spans."""
 
-_LISTS: Final = frozenset(
-    f"{prefix}{signal}" for signal in ("Spans", "Logs", "Metrics") for prefix in ("resource", "scope")
-) | {"spans", "logRecords", "metrics", "attributes"}
+_LISTS: Final = frozenset({"resourceSpans", "scopeSpans", "spans", "resourceLogs", "scopeLogs", "logRecords"})
 _TOKEN: Final = re.compile(rb'[{}]|("[^"\\]*+(?:\\.[^"\\]*+)*+")(\s*+:)?', re.DOTALL)
 _READ_AT_ONCE: Final = 8_192
 

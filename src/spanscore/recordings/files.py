@@ -31,7 +31,7 @@ from spanscore.recordings._recorded_tables import (
     parquet_documents,
     parquet_mentions,
 )
-from spanscore.recordings.sources import MAY_BE_OTHER, STDIN, Source, sources, why_unreadable
+from spanscore.recordings.sources import MAY_BE_OTHER, STDIN, Source, sources, told_apart, why_unreadable
 from spanscore.recordings.span_batches import SortedSpans, SpanBatch
 
 MAX_REQUEST_SIZE: Final = 256 * 1024 * 1024
@@ -85,7 +85,7 @@ class Recording:
         log_names: Sequence[str] = (),
     ) -> None:
         found = [source for path in paths for source in sources(os.fspath(path))]
-        self._sources = [source for source in found if not source.is_compressed]
+        self._sources = told_apart(source for source in found if not source.is_compressed)
         self._compressed = [source.name for source in found if source.is_compressed]
         if sum(source.name == STDIN for source in self._sources) > 1:
             raise InputError(f"standard input ({STDIN!r}) can be read only once")

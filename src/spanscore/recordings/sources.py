@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -16,6 +17,9 @@ from spanscore.recordings.writer import JSON_SUFFIXES, PROTOBUF_SUFFIXES
 STDIN: Final = "-"
 SUFFIXES: Final = (*JSON_SUFFIXES, *PROTOBUF_SUFFIXES, ".parquet")
 """The files of a directory that are read; each also with .gz. A file named by itself may have any name."""
+
+_OF_REPAIRS: Final = "lost+found"
+"""A folder of file systems for their repair, which only root can read."""
 
 MAY_BE_OTHER: Final = (".json", ".json.gz")
 """The files of a directory that may hold something else than telemetry."""
@@ -82,6 +86,8 @@ def _in_directory(path: str) -> list[Source]:
         folder = str(error.filename or path)
         if folder == path:
             raise InputError(cannot_be_read(path, error.strerror)) from error
+        if Path(folder).name == _OF_REPAIRS:
+            return
         found.append(Source(_shown(folder), Path(folder), _shown(path), error.strerror or str(error)))
 
     for folder, folders, names in os.walk(path, onerror=note, followlinks=True):
@@ -99,6 +105,19 @@ def _in_directory(path: str) -> list[Source]:
         left_out = [f"{plural(others, 'file')} with other endings"] if others else []
         left_out += [f"{plural(len(found), 'recording')} to decompress first, such as {found[0].name}"] if found else []
         raise InputError("; ".join([f"nothing to read in {path!r}: {endings}", *left_out]))
+    return found
+
+
+def told_apart(sources: Iterable[Source]) -> list[Source]:
+    """Return the files, with numbers behind the names of those that are printed alike."""
+    found: list[Source] = []
+    alike: dict[str, list[Path]] = {}
+    for source in sources:
+        paths = alike.setdefault(source.name, [])
+        if source.path not in paths:
+            paths.append(source.path)
+        number = paths.index(source.path)
+        found.append(source._replace(name=f"{source.name} ({number + 1})") if number else source)
     return found
 
 

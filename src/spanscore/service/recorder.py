@@ -32,6 +32,7 @@ GRACE_S: Final = 5.0
 """The seconds that running requests may take at the end."""
 _QUIET_S: Final = 0.3
 _LOOK_S: Final = 0.05
+_MOST_STAND_INS: Final = 1_000
 
 _CONFIG: Final = """
 receivers: {otlp: {protocols: {grpc: {endpoint: "localhost:0"}, http: {endpoint: "localhost:0"}}}}
@@ -73,6 +74,8 @@ class Recorder:
     def __init__(self, writer: RecordingWriter) -> None:
         config = configuration.loads(_CONFIG, "record", Path()).for_serve()
         self.seen: Final = RunCounter()
+        self.lost = 0
+        """The refused spans and log records of runs in the recording."""
         pipeline = wiring.pipeline(replace(config, evaluators=()))
         table = TraceTable(config.traces, wiring.root_condition(config, pipeline.reader))
         self._live = LiveEngine(Engine(table, pipeline, {"seen": self.seen}, time.monotonic))
@@ -134,7 +137,8 @@ class Recorder:
 
     def _take(self, spans: Sequence[Span], sizes: Sequence[int]) -> None:
         if lost := [span for span in spans if span.kind == REFUSED]:
-            self._file.take(standing_in(lost))
+            self.lost += len(lost)
+            self._file.take_stand_ins(standing_in(lost))
         self._live.take(spans, sizes)
 
 
@@ -145,6 +149,8 @@ class _File:
         self.written_at = time.monotonic()
         self.failure: OSError | None = None
         self._writer: Final = writer
+        self._stand_ins: Final[list[bytes]] = []
+        """Those that came before anything else: they alone are no recording."""
 
     def has_room(self, size: int, spans: Sequence[Span] = ()) -> bool:  # noqa: ARG002 - however large
         return True
@@ -155,6 +161,14 @@ class _File:
 
     def take(self, request: bytes) -> None:
         self._write("traces", request)
+        while self._stand_ins:
+            self._write("traces", self._stand_ins.pop())
+
+    def take_stand_ins(self, request: bytes) -> None:
+        if self._writer.written:
+            self._write("traces", request)
+        elif len(self._stand_ins) < _MOST_STAND_INS:
+            self._stand_ins.append(request)
 
     def take_other(self, signal: OtherSignal, request: bytes) -> None:
         if signal == "logs":

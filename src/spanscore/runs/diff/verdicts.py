@@ -29,8 +29,6 @@ _MOST_CASES: Final = 2_000
 """The most runs, and cases, that are tried: more would take long to compute, and longer to run."""
 _FAR_FEWER: Final = 0.5
 """A version of which an evaluator scored less than this part of the other version's share is not called as good."""
-_HARDLY_ANY: Final = 0.1
-"""Nor is a version of which it scored a smaller share of the runs."""
 _BOTH_VALUES: Final = frozenset({0.0, 1.0})
 
 _T = TypeVar("_T")
@@ -204,9 +202,9 @@ def _judged(
 
 
 def _are_unlike(each: Compared) -> bool:
-    """Return whether the runs that were scored may be unlike the others: far fewer of one version, or hardly any."""
+    """Return whether far fewer runs were scored of one version: they may be unlike the others."""
     low, high = sorted([each.base_coverage.share, each.new_coverage.share])
-    return low < _FAR_FEWER * high or low < _HARDLY_ANY
+    return low < _FAR_FEWER * high
 
 
 def _verdict(interval: Interval, chances: Chances, settings: Settings) -> Verdict:
