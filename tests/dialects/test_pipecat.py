@@ -46,6 +46,15 @@ def test_calls_are_what_the_next_request_has_more(ids: tuple[str | None, ...]) -
     assert run.unread is None
 
 
+def test_calls_are_unknown_where_messages_are_not_recorded() -> None:
+    """The run is not one without calls."""
+    hidden = request(3)._replace(attributes={"gen_ai.operation.name": "chat"})
+    (run,) = read(CONVERSATION, request(2), hidden)
+
+    assert run.calls == ()
+    assert run.unread is not None
+
+
 def test_calls_of_earlier_conversations_are_none_of_this_one() -> None:
     """The first request may be sent them."""
     (run,) = read(CONVERSATION, request(2, *asked("a", "look", '"ok"'), USER), request(3, *asked("a", "look", '"ok"')))

@@ -13,7 +13,8 @@ from spanscore.trajectories.sent_calls import content_of
 def listed_by_next(readings: Mapping[int, ModelReading]) -> dict[int, ModelReading]:
     """Return the readings, those without requests with the ones that the next request's messages have more than before.
 
-    The calls in the messages of the first request are of earlier turns.
+    The calls in the messages of the first request are of earlier turns. If a request's messages are not recorded, the
+    answer before it may have asked for calls.
     """
     found = dict(readings)
     known: Counter[Hashable] = Counter()
@@ -29,7 +30,8 @@ def listed_by_next(readings: Mapping[int, ModelReading]) -> dict[int, ModelReadi
             if times[key] > known[key]:
                 fresh.append(request)
         known |= times
-        if before is not None:
-            found[before] = replace(readings[before], requests=tuple(fresh))
+        if before is not None and not readings[before].requests:
+            asks = bool(fresh) or not reading.history
+            found[before] = replace(readings[before], requests=tuple(fresh), asks=asks or readings[before].asks)
         before = index
     return found
