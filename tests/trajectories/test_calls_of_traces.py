@@ -114,6 +114,19 @@ def shown(made: ToolCall) -> str:
         ("a failure that would show", [AGENT, model(2), call(4, may_have_failed=True)], ["pay, span 4"]),
         ("a wait", [AGENT, model(2), call(4, state="uncertain")], []),
         (
+            "no wait, as the caller of the agent was asked again",
+            [
+                AGENT,
+                model(2),
+                lasting(call(4, "ask"), 20),
+                given_agent(5, "sub", parent=4),
+                model(6, parent=5),
+                call(8, state="uncertain", parent=5),
+                model(40),
+            ],
+            ["ask, span 4", "pay, span 8, may be refused, of sub"],
+        ),
+        (
             "a failure, as the run went on",
             [AGENT, model(2), call(4, may_have_failed=True, state="uncertain"), model(6)],
             ["pay, span 4, may have failed"],

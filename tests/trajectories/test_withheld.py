@@ -252,6 +252,15 @@ def test_ten_thousand_pauses_are_read() -> None:
     assert made(ROOT, model(10_003, ASKED, parent=1), *spans) == []
 
 
+def test_many_calls_that_wait_within_each_other() -> None:
+    """In time that grows with their number: within 1 s."""
+    deferral = {"pydantic_ai.tool.deferral.name": "CallDeferred"}
+    deferred = [having(tool(2, f"pay_{number}", {}, f"c{number}", parent=1), deferral) for number in range(2_000)]
+    calls_within = [replaced(each, number) for number, each in enumerate(deferred, 2)]
+    with costs_at_most(cpu_s=1):
+        assert made(ROOT, *calls_within) == []
+
+
 def test_many_pauses_beside_many_requests() -> None:
     """The 10,000 requests are looked at once for all 8,000 pauses: within 1 s."""
     pauses = [having(agent(number, parent=1), {"ends_asking": True}) for number in range(2, 8_002)]
