@@ -19,8 +19,6 @@ _AROUND_EITHER: Final = (
     "self._models_beside and (not self._outer.isdisjoint(self.calls)) ->"
     " self._models_beside or not self._outer.isdisjoint(self.calls)"
 )
-_APART: Final = 'return not tree.parts and None not in ids and "" not in ids and len(ids) == len(tree.calls)'
-_APART_SHOWN: Final = "return not tree.parts and None not in ids and ('' not in ids) and (len(ids) == len(tree.calls))"
 _REBUILT: Final = "len(self._heap) > 2 * len(self.traces) + _FEW"
 
 EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
@@ -126,7 +124,6 @@ EQUIVALENT: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
     },
     "trajectories/same_calls": {
         ("MAX_SIDE_BY_SIDE: Final = 64", "64 -> 65"): _LOOKED_AT,
-        (_APART, f"{_APART_SHOWN} -> return None"): "calls that are apart are found to be so in any case",
         ("return False", "return False -> return None"): "a condition that is None does not hold either",
     },
     "trajectories/tree": {
