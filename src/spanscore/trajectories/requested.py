@@ -36,7 +36,6 @@ class Requested:
         self._keys: Final[dict[str, Hashable]] = {}
         self._known_before: Final[dict[tuple[int, str], bool]] = {}
         self._failed: Final[dict[str, str | None]] = {}
-        self._repetitions: Final = Repetitions(tree, self.requests)
         self._unread: Final = reversed(self._readings.values())
         """The readings whose answers are not in `_answers` yet."""
 
@@ -93,6 +92,10 @@ class Requested:
                 self._keys[call_id] = json_key(answer)
             self._known_before[span, call_id] = known is not NOT_RECORDED and json_key(known) == self._keys[call_id]
         return NOT_RECORDED if self._known_before[span, call_id] else answer
+
+    @cached_property
+    def _repetitions(self) -> Repetitions:
+        return Repetitions(self._tree, self.requests)
 
     @cached_property
     def _ids_used_again(self) -> frozenset[str | None]:
