@@ -28,8 +28,8 @@ class Pipecat(FrameworkDialect):
     """Spans of Pipecat: its own, and OpenInference's (recorded with pipecat-ai 1.14 and the instrumentor 2.0.9).
 
     A trace of its own spans is a conversation. No span of it is a call, and the span of a request to a model has only
-    the text of the answer: calls are in the messages of the next request. OpenInference writes calls as spans, and a
-    failure into `frame.error.message`.
+    the text of the answer: calls are in the messages of the next request, and those that the last answer of a trace
+    asks for are not seen. OpenInference writes calls as spans, and a failure into `frame.error.message`.
     """
 
     markers = Markers(scopes=frozenset({_TURNS, _SERVICES, _OBSERVED}))
