@@ -139,7 +139,7 @@ def _broken_unread(body: bytes) -> bytes:
 
 
 def _deep(body: bytes) -> bytes:
-    return body.replace(b'"work"', b"[" * 2_000 + b"]" * 2_000, 1)
+    return body.replace(b'"work"', b"[" * 100_000 + b"]" * 100_000, 1)
 
 
 def _no_list(body: bytes) -> bytes:
