@@ -47,6 +47,17 @@ spanscore.config.loads("", "warm", pathlib.Path())
 """
 _WITHOUT_SCIPY = "import sys\nsys.modules['scipy'] = None\n"
 """Leaves the modules that compare versions out: the import of scipy takes a third of all imports."""
+READING = {
+    "score": "score {}",
+    "score as JSON": "score {} --format json",
+    "explain": "explain {}",
+    "golden": "golden {} -o {output}.jsonl",
+    "learn": "learn {} -o {output}.yaml",
+    "diff": "diff {0} {0}",
+    "send": "send {} --endpoint {endpoint}",
+}
+"""The commands that read recordings, with the places of the recording and of what else they need."""
+
 _OF_FILES = {"score", "agree", "explain", "golden", "check", "diff", "learn", "completion", "list", "schema"}
 """Commands that read and write files alone, and start nothing that outlives them."""
 _ENDING_AT_ONCE = """

@@ -101,7 +101,7 @@ def test_appended_to(one_run: Path, tmp_path: Path) -> None:
 
 
 def test_not_appended_to_another_form(tmp_path: Path) -> None:
-    """It is refused before the command runs."""
+    """The file is refused before the command runs."""
     (tmp_path / "runs.pb").write_text("{}")
     run = ("--", sys.executable, "-c", f"open({str(tmp_path / 'ran')!r}, 'w')")
     ended = spanscore("record", "-o", tmp_path / "runs.pb", "--append", *run)

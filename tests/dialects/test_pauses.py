@@ -107,7 +107,7 @@ class TestStrands:
 
 @pytest.mark.parametrize(("scope", "expected"), [("agent_framework", True), ("another", False)])
 def test_without_content_a_run_of_agent_framework_may_continue_after_a_refusal(scope: str, *, expected: bool) -> None:
-    """It has the spans of a run that needed no tool."""
+    """Its spans are those of a run that needed no tool."""
     (run,) = read(operation(1, "invoke_agent", scope=scope), operation(2, "chat", parent=1, scope=scope))
 
     assert run.completeness.may_continue is expected

@@ -67,7 +67,7 @@ def test_names_of_keys_in_texts_and_in_other_fields_are_no_lists(place: str) -> 
 
 
 def test_a_name_of_a_list_that_is_escaped_is_known() -> None:
-    """It is the same key."""
+    """The key is the same."""
     body = twice(SPANS, "spans").replace('"spans" :', '"sp\\u0061ns" :')
     with pytest.raises(MalformedRequest, match="'spans' twice"):
         decode_json(body)

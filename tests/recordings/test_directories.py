@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.recorded_runs import recorded
+from commands import READING
 from commands import spanscore as command
 from otlp_capture import capturing
 from spanscore.cli._asked_files import FileRuns
@@ -49,22 +50,11 @@ def with_unreadable(folder: Path) -> Path:
     return folder
 
 
-COMMANDS = {
-    "score": "score {}",
-    "score as JSON": "score {} --format json",
-    "explain": "explain {}",
-    "golden": "golden {} -o {output}.jsonl",
-    "learn": "learn {} -o {output}.yaml",
-    "diff": "diff {0} {0}",
-    "send": "send {} --endpoint {endpoint}",
-}
-
-
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", READING)
 def test_a_directory_within_that_cannot_be_read_is_a_problem(name: str, with_unreadable: Path, tmp_path: Path) -> None:
     """Every command names it with the reason and fails; the rest is read."""
     with capturing("http/protobuf") as receiver:
-        arguments = COMMANDS[name].format(with_unreadable, endpoint=receiver.endpoint, output=tmp_path / "output")
+        arguments = READING[name].format(with_unreadable, endpoint=receiver.endpoint, output=tmp_path / "output")
         done = command(*arguments.split())
 
     assert 1 == done.returncode, done
@@ -73,7 +63,7 @@ def test_a_directory_within_that_cannot_be_read_is_a_problem(name: str, with_unr
 
 
 def test_what_is_beside_it_is_read(with_unreadable: Path) -> None:
-    """It is one problem, of itself."""
+    """The directory is one problem, of itself."""
     spans, recording = read(with_unreadable)
 
     assert spans > 0
@@ -81,7 +71,7 @@ def test_what_is_beside_it_is_read(with_unreadable: Path) -> None:
 
 
 def test_a_directory_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says so, in place of that nothing is in it; also to a user who may not look into the directory above."""
+    """The message says so, and not that nothing is in it; also to a user who may not look into the directory above."""
     (tmp_path / "locked" / "below").mkdir(parents=True)
     tmp_path.chmod(0o755)
     monkeypatch.chdir(tmp_path)  # above it, others than the owner may not pass

@@ -11,6 +11,7 @@ import pytest
 
 import spanscore
 from cli.recorded_runs import recorded
+from commands import READING
 from commands import spanscore as command
 from otlp_capture import capturing
 from spanscore.errors import InputError
@@ -117,24 +118,13 @@ def test_a_directory_without_a_recording(folder: Path, tmp_path: Path) -> None:
         spanscore.read([folder, other])
 
 
-COMMANDS = {
-    "score": "score {}",
-    "score as JSON": "score {} --format json",
-    "explain": "explain {}",
-    "golden": "golden {} -o {output}.jsonl",
-    "learn": "learn {} -o {output}.yaml",
-    "diff": "diff {0} {0}",
-    "send": "send {} --endpoint {endpoint}",
-}
-
-
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", READING)
 def test_every_command_leaves_them_out(name: str, folder: Path, tmp_path: Path) -> None:
     """It counts them in a line of standard error and succeeds; with nothing but such files it fails."""
     nothing = write(tmp_path / "nothing", OTHERS)
     with capturing("http/protobuf") as receiver:
         good, empty = (
-            command(*COMMANDS[name].format(each, endpoint=receiver.endpoint, output=each).split())
+            command(*READING[name].format(each, endpoint=receiver.endpoint, output=each).split())
             for each in (folder, nothing)
         )
 

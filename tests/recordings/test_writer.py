@@ -274,7 +274,7 @@ OTHER_FORMS = [
 
 @pytest.mark.parametrize(("name", "form", "told"), OTHER_FORMS)
 def test_nothing_is_appended_to_another_form(name: str, form: str, told: str, tmp_path: Path) -> None:
-    """What is appended could not be read there, and would take what is there with it."""
+    """The requests could not be read there, and would make unreadable what is there."""
     content = forms(tmp_path)[form]
     path = tmp_path / name
     path.write_bytes(content)
@@ -286,7 +286,7 @@ def test_nothing_is_appended_to_another_form(name: str, form: str, told: str, tm
 
 @pytest.mark.parametrize("name", ["runs.jsonl", "runs.jsonl.gz", "runs.pb", "runs.pb.gz"])
 def test_an_empty_file_is_appended_to(name: str, tmp_path: Path) -> None:
-    """It has no form yet, or is gzip of nothing."""
+    """Such a file has no form yet, or is gzip of nothing."""
     for content in {b"", gzip.compress(b"") if name.endswith(".gz") else b""}:
         (tmp_path / name).write_bytes(content)
         with RecordingWriter(tmp_path / name, append=True) as writer:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
 
 import pytest
 
-from spanscore import evaluator
 from spanscore.model import Outcome, Score, Skipped, ToolCall, Trajectory
 from spanscore.scoring.doubts import with_doubts
 
@@ -53,27 +51,6 @@ def test_a_difference_is_no_verdict(
     outcome = with_doubts(Trajectory(calls=(SHIP,), uncertain=uncertain, refused=refused), evaluate)
 
     assert expected == (outcome.reason if isinstance(outcome, Skipped) else outcome.passed)  # type: ignore[union-attr]
-
-
-@pytest.mark.parametrize("type_", ["tool_call_args", "expected_trajectory"])
-def test_a_refused_call_that_would_not_fit_either(type_: str) -> None:
-    """The reason of the failure says that the call was refused: `$from` names a tool that there is not."""
-    wanted = {"args": {"order_id": {"$from": "lookup_ordr"}}}
-    parameters: dict[str, Any] = {
-        "tool_call_args": {"tool_calls": [{"name": "issue_refund", **wanted}]},
-        "expected_trajectory": {"steps": [{"call": "issue_refund", **wanted}]},
-    }[type_]
-    refund = ToolCall(name="issue_refund", arguments={"order_id": "A-1"}, restored=True)
-    other = ToolCall(name="re_issue_refund", arguments={}, result=1)
-    run = Trajectory(calls=(other,), refused=(refund,))
-
-    outcome = with_doubts(run, evaluator(type_, parameters).evaluate)
-
-    assert isinstance(outcome, Score)
-    assert not outcome.passed
-    assert "issue_refund was refused" in outcome.explanation
-    assert "was not called" not in f"{outcome.explanation} {outcome.without_content}"
-    assert ["issue_refund was refused"] == [row["reason"] for row in outcome.details["deviations"]]
 
 
 def first(name: str) -> Callable[[Trajectory], Outcome]:

@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Record and return the exit status."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from spanscore.config.parts import masked_requests  # noqa: PLC0415 - not before gRPC's variable is set
-    from spanscore.service.recorder import Recorder  # noqa: PLC0415
+    from spanscore.service.recorder import Recorder  # noqa: PLC0415 - as above
 
     masked = masked_requests(arguments.mask)
     with RecordingWriter(arguments.output, append=arguments.append, masked=masked) as writer:

@@ -48,6 +48,8 @@ def checking_items(body: bytes | str, count: int, keys: Sequence[str]) -> Steps[
             objects.pop()
         elif token[2]:
             key = json.loads(token[1]) if b"\\" in token[1] else token[1][1:-1].decode()
-            if key in _LISTS and key in objects[-1]:
+            if key not in _LISTS:
+                continue
+            if key in objects[-1]:
                 raise MalformedRequest(f"an object has {key!r} twice: JSON keeps only the last")
             objects[-1].add(key)

@@ -41,7 +41,7 @@ class Source(NamedTuple):
 
     @property
     def state(self) -> tuple[int, ...]:
-        """What changes when the file does; empty if it is gone."""
+        """The marks of the file that change with it; empty if it is gone."""
         try:
             seen = self.path.stat()
         except OSError:

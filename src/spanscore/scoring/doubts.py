@@ -7,14 +7,11 @@ that, is not recorded.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from typing import Any, Final, Protocol, TypeAlias
 
-from spanscore.compare.alignment import Shortened, whole
 from spanscore.model import Failed, Outcome, Score, Skipped, ToolCall, Trajectory, named
-from spanscore.model.outcomes import Told, Words
 
 OUTCOMES: Final = (Score, Skipped, Failed)
 
@@ -122,7 +119,7 @@ class _Doubtful:
             return Skipped(f"whether {_tools(doubted)} failed cannot be told")
         if (_label(certain), _label(refused)) == (False, True):
             return Skipped(f"{_tools(self._trajectory.refused)} was refused")
-        return _telling_of_refusals(certain, {call.name for call in self._trajectory.refused})
+        return certain
 
     def add_done_callback(self, callback: Callable[[Any], object], /) -> None:
         for answer in self._pending:
@@ -135,31 +132,6 @@ def _outcomes(answers: Sequence[Answer], timeout: float | None) -> list[Outcome]
 
 def _label(outcome: Outcome) -> bool | None:
     return outcome.passed if isinstance(outcome, Score) else None
-
-
-def _telling_of_refusals(outcome: Outcome, refused: Collection[str]) -> Outcome:
-    """Return a failure whose texts say that these tools were refused where they say that they were not called."""
-    if not refused or _label(outcome) is not False or not isinstance(outcome, Score):
-        return outcome
-    words = {f"{name} was not called": f"{name} was refused" for name in refused}
-    missing = re.compile("|".join(rf"(?<!\S){re.escape(each)}" for each in sorted(words, key=len, reverse=True)))
-
-    def text(told: str) -> str:
-        return missing.sub(lambda found: words[found[0]], told)
-
-    def tell() -> Told:
-        rows = outcome.details.get("deviations")
-        details = outcome.details
-        if isinstance(rows, list):
-            details = {**details, "deviations": Shortened(map(row, rows), lambda: [*map(row, whole(rows))])}
-        plain = outcome.without_content
-        return Told(details, lambda: Words(text(outcome.explanation), None if plain is None else text(plain)))
-
-    def row(deviation: Any) -> Any:
-        reason = deviation.get("reason") if isinstance(deviation, dict) else None
-        return {**deviation, "reason": words[reason]} if isinstance(reason, str) and reason in words else deviation
-
-    return Score.told_later(outcome.value, False, tell, outcome.mended_by)  # noqa: FBT003 - it failed
 
 
 def _tools(calls: Sequence[ToolCall]) -> str:

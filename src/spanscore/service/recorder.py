@@ -150,7 +150,7 @@ class _File:
         self.failure: OSError | None = None
         self._writer: Final = writer
         self._stand_ins: Final[list[bytes]] = []
-        """Those that came before anything else: they alone are no recording."""
+        """Stand-ins that came before anything else: they alone are no recording."""
 
     def has_room(self, size: int, spans: Sequence[Span] = ()) -> bool:  # noqa: ARG002 - however large
         return True
@@ -161,8 +161,6 @@ class _File:
 
     def take(self, request: bytes) -> None:
         self._write("traces", request)
-        while self._stand_ins:
-            self._write("traces", self._stand_ins.pop())
 
     def take_stand_ins(self, request: bytes) -> None:
         if self._writer.written:
@@ -179,6 +177,8 @@ class _File:
             raise NoRoom(Busy.SHUTTING_DOWN)  # the log has said why
         try:
             self._writer.write(signal, request)
+            while self._stand_ins:
+                self._writer.write("traces", self._stand_ins.pop())
         except OSError as error:
             self.failure = error  # and so it is the last one
             _log.error("cannot write %s: %s. Requests are refused from now on", self._writer.part, error.strerror)

@@ -60,7 +60,7 @@ class Compared:
     """The pass rate, or the mean score; None where nothing was scored."""
     new: float | None
     base_runs: int
-    """Those of them that are compared."""
+    """The runs of the base that are compared."""
     new_runs: int
     base_coverage: Coverage
     new_coverage: Coverage
