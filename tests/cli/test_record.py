@@ -45,14 +45,15 @@ sys.exit(int(sys.argv[1]))
 SENDER = """
 import os, sys, urllib.error, urllib.request
 url = os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] + "/v1/traces"
-with open(sys.argv[1], "rb") as file:
-    request = urllib.request.Request(url, file.read(), {"Content-Type": "application/json"})
-try:
-    urllib.request.urlopen(request)
-except urllib.error.HTTPError:  # refused
-    pass
+for path in sys.argv[1:]:
+    with open(path, "rb") as file:
+        request = urllib.request.Request(url, file.read(), {"Content-Type": "application/json"})
+    try:
+        urllib.request.urlopen(request)
+    except urllib.error.HTTPError:  # refused
+        pass
 """
-"""Sends a request without an SDK, which takes long to load."""
+"""Sends requests without an SDK, which takes long to load."""
 
 
 @pytest.fixture
@@ -145,20 +146,21 @@ def test_other_services_are_recorded_too(one_run: Path, tmp_path: Path) -> None:
     assert "0 traces with 0 tool calls\nand 1 trace without a span of a known instrumentation" in ended.stderr
 
 
-@pytest.mark.parametrize("is_alone", [False, True])
+@pytest.mark.parametrize("beside", ["in its request", "in a later request", "nowhere"])
 @pytest.mark.parametrize("ending", ["jsonl", "pb.gz"])
 def test_a_refused_span_is_missing_in_the_recording_too(
-    one_run: Path, tmp_path: Path, ending: str, *, is_alone: bool
+    one_run: Path, tmp_path: Path, ending: str, beside: str
 ) -> None:
     """The status is 1, and the run that lacks the span does not pass when it is scored. Alone it is no recording."""
     sent, path = tmp_path / "sent.json", tmp_path / f"runs.{ending}"
     request = json.loads(one_run.read_text())
     spans = request["resourceSpans"][0]["scopeSpans"][0]["spans"]
     spans.append(spans[1] | {"spanId": "0" * 16})
-    if is_alone:
+    is_alone = beside == "nowhere"
+    if beside != "in its request":
         del spans[:-1]
     sent.write_text(json.dumps(request))
-    ended = record(path, "-c", SENDER, sent)
+    ended = record(path, "-c", SENDER, sent, *([one_run] if beside == "in a later request" else []))
 
     told = "spans or log records were refused, and their runs lack them: invalid_span_id (1)"
     if is_alone:
