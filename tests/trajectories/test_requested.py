@@ -217,6 +217,28 @@ class TestRepair:
         assert dict(trajectory.tool_definitions) == {"policy": schema}
         assert len(trajectory.tool_definitions) == 1
 
+    @pytest.mark.parametrize("is_reference", [False, True])
+    def test_a_tool_that_two_agents_declare_otherwise(self, *, is_reference: bool) -> None:
+        """Arguments have to fit one of the schemas; with references, which begin at the root, the last one counts."""
+        schemas = [{"properties": {"to": {"enum": [name]}}} for name in ("booker", "triage")]
+        if is_reference:
+            schemas[0] = {"$ref": "#/$defs/to", "$defs": {"to": schemas[0]}}
+        asking = [model(number) for number in (1, 2, 3, 4)]
+        declared = [
+            each._replace(
+                attributes={
+                    **each.attributes,
+                    "gen_ai.tool.definitions": json.dumps([{"name": "hand_over", "parameters": schemas[number % 2]}]),
+                }
+            )
+            for number, each in enumerate(asking)
+        ]
+
+        (trajectory,) = read(*declared)
+
+        expected = schemas[1] if is_reference else {"anyOf": schemas}
+        assert {"hand_over": expected} == dict(trajectory.tool_definitions)
+
     def test_a_call_without_any_name_is_unknown(self) -> None:
         """It happened all the same."""
         nameless = span(1, "tool", {"gen_ai.operation.name": "execute_tool"})

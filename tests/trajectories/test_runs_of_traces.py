@@ -304,7 +304,7 @@ def test_tool_definitions_are_read_when_they_are_looked_at() -> None:
     """Of all models; if one cannot be read, none is given."""
     defined = [model(n, tool_definitions={name: {"n": n}}) for n, name in ((2, "f"), (4, "g"), (6, "f"))]
     (run,) = given_runs(AGENT, *reversed(defined))
-    assert {"f": {"n": 6}, "g": {"n": 4}} == dict(run.tool_definitions)
+    assert {"f": {"anyOf": [{"n": 2}, {"n": 6}]}, "g": {"n": 4}} == dict(run.tool_definitions)
     reader = DialectReader([Failing()])
     bad = given(Reading(agent="x"), 8, parent=1, attributes={"fails later": 1})
     reader.read_model(bad)  # a failure on another trace

@@ -30,10 +30,11 @@ class ToolArgumentsSchema(CallEvaluator):
     """Checks the arguments of the calls against the JSON Schemas of the tools.
 
     The value is the share of valid calls among those whose tool has a schema: the ones given, else the tool
-    definitions that the trace itself carries. A call without arguments is checked as an empty object; failed calls
-    count. Calls that cannot be checked within fixed limits do not count, nor do tools whose schema in the trace is
-    unusable; both are in the details. Skipped where no call can be checked, and where the arguments of a call to be
-    checked were not recorded. References must stay inside a schema, and patterns are those of RE2.
+    definitions that the trace itself carries. If these declare a tool in several ways, as several agents may, one has
+    to fit. A call without arguments is checked as an empty object; failed calls count. Calls that cannot be checked
+    within fixed limits do not count, nor do tools whose schema in the trace is unusable; both are in the details.
+    Skipped where no call can be checked, and where the arguments of a call to be checked were not recorded. References
+    must stay inside a schema, and patterns are those of RE2.
     """
 
     expectation: ClassVar[str | None] = "schemas"

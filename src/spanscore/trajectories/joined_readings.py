@@ -7,9 +7,11 @@ from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any, Final
 
+from spanscore.compare.differences import json_text
 from spanscore.contracts import CallReading, CallState, ModelCallReading, ModelReading, Reading, SentMessage
 from spanscore.model import EMPTY, JSON, Later, LaterList
 
+_MOST_SCHEMAS: Final = 8
 _LATER: Final = frozenset({Later, LaterList})
 
 _STATES: Final[tuple[CallState, ...]] = ("refused", "waits", "uncertain")
@@ -79,6 +81,26 @@ def joined_definitions(told: Iterable[Mapping[str, JSON]]) -> dict[str, JSON]:
     for each in told:
         found.update((name, schema) for name, schema in each.items() if schema is not None or name not in found)
     return found
+
+
+def alternative_definitions(told: Iterable[Mapping[str, JSON]]) -> dict[str, JSON]:
+    """Return all definitions of tools in one: of a tool with several schemas one that takes what any of them takes.
+
+    Schemas with references are not combined, as these begin at the root: the last one counts.
+    """
+    schemas: dict[str, list[JSON]] = {}
+    for each in told:
+        for name, schema in each.items():
+            known = schemas.setdefault(name, [])
+            if schema is not None and schema not in known:
+                known.append(schema)
+    return {name: _any_of(known[-_MOST_SCHEMAS:]) for name, known in schemas.items()}
+
+
+def _any_of(schemas: Sequence[JSON]) -> JSON:
+    if len(schemas) <= 1 or any('"$ref"' in json_text(each) for each in schemas):
+        return schemas[-1] if schemas else None
+    return {"anyOf": [*schemas]}
 
 
 def _definitions(told: Sequence[Mapping[str, JSON]]) -> Later:

@@ -26,7 +26,7 @@ from spanscore.model import (
     Unit,
     reported_trace_id,
 )
-from spanscore.trajectories.joined_readings import joined_definitions
+from spanscore.trajectories.joined_readings import alternative_definitions
 from spanscore.trajectories.listed_calls import executed_calls, requested_calls
 from spanscore.trajectories.lost_calls import lost_calls
 from spanscore.trajectories.masked import is_masked, without_marks
@@ -254,12 +254,14 @@ def _tool_definitions(
 ) -> dict[str, JSON]:
     """Return the definitions of the tools. A report keeps what this is given, so the messages of models are not in it.
 
+    Agents may declare a tool otherwise, such as to whom they can hand over: arguments have to fit one of its schemas.
+
     Raises:
         DialectFailedError: some cannot be read: a check with only the others might pass wrongly.
     """
     failed_before = reader.failures.copy()
     telling = [index for index in order if readings[index] != NO_READING]
-    found = joined_definitions(reader.read_model(spans[index]).tool_definitions for index in telling)
+    found = alternative_definitions(reader.read_model(spans[index]).tool_definitions for index in telling)
     if failures := reader.failures - failed_before:
         raise DialectFailedError(_failed(failures))
     return found
