@@ -155,21 +155,23 @@ def test_a_refused_span_is_missing_in_the_recording_too(
     sent, path = tmp_path / "sent.json", tmp_path / f"runs.{ending}"
     request = json.loads(one_run.read_text())
     spans = request["resourceSpans"][0]["scopeSpans"][0]["spans"]
-    spans.append(spans[1] | {"spanId": "0" * 16})
+    spans.append(spans[1] | {"endTimeUnixNano": "soon"})
     is_alone = beside == "nowhere"
     if beside != "in its request":
         del spans[:-1]
     sent.write_text(json.dumps(request))
     ended = record(path, "-c", SENDER, sent, *([one_run] if beside == "in a later request" else []))
 
-    told = "spans or log records were refused, and their runs lack them: invalid_span_id (1)"
+    told = "spans or log records were refused, and their runs lack them: invalid_time (1)"
     if is_alone:
-        told = "nothing was recorded: all spans and log records were refused: invalid_span_id (1)"
+        told = "nothing was recorded: all spans and log records were refused: invalid_time (1)"
     assert (1, told, is_alone) == (ended.returncode, ended.stderr.splitlines()[-1], not path.exists())
     if is_alone:
         return
     scored = spanscore("score", path)
     assert (1, True) == (scored.returncode, "a span of this run was refused" in scored.stdout)
+    assert "1 span refused (invalid_time): " in scored.stderr
+    assert "in place of a span or log record that was refused when it was recorded or sent" in scored.stderr
 
 
 def test_no_such_program(tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def refused_span(trace_id: bytes, identity: bytes, name: str = "") -> Span:
     Args:
         trace_id: 16 bytes, or the `session_key` of a session.
         identity: distinguishes it from other refused ones of its trace; the same when it is sent again.
-        name: `DROPPED`, or empty.
+        name: `DROPPED`, the reason of its refusal, or empty.
     """
     return Span(trace_id, blake2b(trace_id + identity, digest_size=8).digest(), b"", name, 0, 0, REFUSED)
 

@@ -22,6 +22,8 @@ from spanscore.trajectories.log_records import SESSIONS
 
 UNNAMED: Final = "unknown"
 """The name given to a span without one."""
+STAND_IN: Final = "refused: "
+"""How the name of a span begins that is written in place of a refused one; the reason follows. It has no span id."""
 
 
 class Refusal(enum.StrEnum):
@@ -264,10 +266,10 @@ class Findings:
             before = self.refused.get(reason, RefusedSpans(reason, 0, example))
             self.refused[reason] = before._replace(spans=before.spans + spans)
 
-    def lose(self, trace_id: bytes, span_id: bytes = b"") -> None:
+    def lose(self, reason: Refusal, trace_id: bytes, span_id: bytes = b"") -> None:
         """Note a refused span by its ids as they were read, of which that of the trace has to be valid."""
         if is_trace_id(trace_id):
-            self.lost.append(refused_span(trace_id, b"%s %d" % (span_id, len(self.lost))))
+            self.lost.append(refused_span(trace_id, b"%s %d" % (span_id, len(self.lost)), reason))
 
     def leave_out_attributes(self, count: int, caveat: Caveat) -> None:
         """Count attributes that the spans will not have."""

@@ -19,7 +19,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 from spanscore.model import Span
 from spanscore.otlp.encoding import Encoding
 from spanscore.otlp.field_numbers import RESOURCE, RESOURCE_SPANS, SCHEMA_URL, SCOPE, SCOPE_SPANS, SPANS
-from spanscore.otlp.findings import MalformedRequest
+from spanscore.otlp.findings import STAND_IN, MalformedRequest
 from spanscore.otlp.from_logs import narrowed_logs
 from spanscore.otlp.json_names import parse_request
 from spanscore.otlp.judging import is_readable
@@ -66,11 +66,12 @@ def accepting_only(body: bytes, spans: Sequence[Span]) -> Steps[bytes]:
 
 
 def standing_in(lost: Iterable[Span]) -> bytes:
-    """Return a request in protobuf with a span for each refused one that is refused, too: it has only the trace id.
+    """Return a request in protobuf with a span for each refused one that is refused, too.
 
-    Readers of requests without the refused spans so know that their runs lack spans.
+    Such a span has only the trace id and, as its name, the reason. Readers of requests without the refused spans so know
+    that their runs lack spans, and why.
     """
-    spans = (SpanMessage(trace_id=each.trace_id).SerializeToString() for each in lost)
+    spans = (SpanMessage(trace_id=each.trace_id, name=STAND_IN + each.name).SerializeToString() for each in lost)
     inside = b"".join(length_delimited(SPANS, span) for span in spans)
     return length_delimited(RESOURCE_SPANS, length_delimited(SCOPE_SPANS, inside))
 

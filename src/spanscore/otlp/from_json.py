@@ -122,14 +122,14 @@ def _scopes(parts: Sequence[ResourcePart], messages: JsonMessages, findings: Fin
         except SpanRefused as refused:
             findings.refuse(refused.reason, f"{part.where}.{refused}", part.items)
             for scope in part.scopes:
-                yield from losing(scope.items, SpanMessage, findings)
+                yield from losing(refused.reason, scope.items, SpanMessage, findings)
             continue
         for scope in part.scopes:
             try:
                 message = yield from messages.around(scope.fields, "scope", InstrumentationScope)
             except SpanRefused as refused:
                 findings.refuse(refused.reason, f"{scope.where}.{refused}", len(scope.items))
-                yield from losing(scope.items, SpanMessage, findings)
+                yield from losing(refused.reason, scope.items, SpanMessage, findings)
             else:
                 name = "" if message is None else message.name
                 yield JudgedSpans(scope.where, resource, name, _spans(scope, messages))
@@ -146,8 +146,8 @@ def _spans(scope: ScopePart, messages: JsonMessages) -> Iterator[SpanMessage | S
             raise MalformedRequest(f"{scope.where}.spans[{index}]: {error.what}") from error
 
 
-def losing(items: Sequence[Any], message_type: Any, findings: Findings) -> Steps[None]:
+def losing(reason: Refusal, items: Sequence[Any], message_type: Any, findings: Findings) -> Steps[None]:
     """Record spans or log records that are refused because of the resource or scope around them."""
     for raw in items:
-        findings.lose(*ids_of(raw, message_type))
+        findings.lose(reason, *ids_of(raw, message_type))
         yield

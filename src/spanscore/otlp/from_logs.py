@@ -203,7 +203,8 @@ class _LogDecoding:
             yield from self._adding(record, content, self._resource, self._scope)
         except SpanRefused as refused:
             self.findings.refuse(refused.reason, f"the log record at byte {place[0]}: {refused}")
-            self.findings.lose(*(readable_field(self._body, place, number, FIELDS_LOOKED_AT) for number in IDS))
+            ids = (readable_field(self._body, place, number, FIELDS_LOOKED_AT) for number in IDS)
+            self.findings.lose(refused.reason, *ids)
 
     def _mentions(self, place: Place) -> Steps[bool]:
         """Return whether a part of the request has the name of an event that is read."""

@@ -142,20 +142,20 @@ def _salvaged(body: bytes, findings: Findings) -> Iterator[JudgedSpans | None]:
             spans = parts[SPANS]
             if isinstance(message, SpanRefused):
                 findings.refuse(message.reason, f"resource_spans[{i}].resource: {message}", len(spans))
-                yield from _losing(body, spans, findings)
+                yield from _losing(message.reason, body, spans, findings)
                 continue
             resource = read_resource(message, findings) if resource is None else resource
             if isinstance(scope, SpanRefused):
                 findings.refuse(scope.reason, f"{where}.scope: {scope}", len(spans))
-                yield from _losing(body, spans, findings)
+                yield from _losing(scope.reason, body, spans, findings)
             else:
                 yield JudgedSpans(where, resource, scope.name, _spans(body, spans))
 
 
-def _losing(body: bytes, spans: Sequence[Place], findings: Findings) -> Steps[None]:
+def _losing(reason: Refusal, body: bytes, spans: Sequence[Place], findings: Findings) -> Steps[None]:
     """Record spans that are refused because of the resource or scope around them."""
     for count, place in enumerate(spans, 1):
-        findings.lose(*_ids(body, place))
+        findings.lose(reason, *_ids(body, place))
         if not count % _FIELDS_AT_ONCE:
             yield
 

@@ -180,7 +180,7 @@ class _Writing:
                 count += self._counted(item)
                 yield
             self.findings.refuse(refused.reason, f"{part.where}.{refused}", count)
-            yield from losing(items, self._item_type, self.findings)
+            yield from losing(refused.reason, items, self._item_type, self.findings)
             return None
 
     def _written_around(self, part: ResourcePart | ScopePart, key: str, message_type: Any) -> Steps[bytes]:
@@ -196,7 +196,7 @@ class _Writing:
             content: bytes = (yield from self._messages.making(raw, self._item_type)).SerializeToString()
         except SpanRefused as refused:
             self.findings.refuse(refused.reason, f"{where}: {refused}", self._counted(raw))
-            self.findings.lose(*ids_of(raw, self._item_type))
+            self.findings.lose(refused.reason, *ids_of(raw, self._item_type))
             return None
         return content
 

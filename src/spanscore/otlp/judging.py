@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from spanscore.model import EMPTY, PARENT_IS_REMOTE, Attributes, Span
-from spanscore.otlp.findings import UNNAMED, Decoded, Findings, SpanRefused
+from spanscore.otlp.findings import STAND_IN, UNNAMED, Decoded, Findings, Refusal, SpanRefused
 from spanscore.otlp.ids import check_ids, check_link_ids
 from spanscore.otlp.kept_size import names_size
 from spanscore.otlp.limits import LINKS_PER_SPAN
@@ -57,15 +58,25 @@ def judging(
                 try:
                     spans.append(_span(message, resource, scope, wanted, findings))
                     sizes.append(findings.size)
-                except SpanRefused as refused:
+                except SpanRefused as error:
+                    refused = _first_refusal(message, error)
                     findings.refuse(refused.reason, f"{where}.spans[{index - 1}]: {refused}")
-                    findings.lose(message.trace_id, message.span_id)
+                    findings.lose(refused.reason, message.trace_id, message.span_id)
                 if in_step < _SPANS_AT_ONCE and findings.values < most_values:
                     continue
             yield
             in_step = 0
             most_values = findings.values + _VALUES_AT_ONCE
     return findings.decoded(spans, sizes)
+
+
+def _first_refusal(message: SpanMessage | SpanRefused, refused: SpanRefused) -> SpanRefused:
+    """Return why a span was refused when it was recorded or sent, if this one stands in for it; else the refusal."""
+    if isinstance(message, SpanMessage) and not message.span_id and message.name.startswith(STAND_IN):
+        with suppress(ValueError):
+            reason = Refusal(message.name.removeprefix(STAND_IN))
+            return SpanRefused(reason, "in place of a span or log record that was refused when it was recorded or sent")
+    return refused
 
 
 def is_readable(message: SpanMessage) -> bool:

@@ -152,7 +152,8 @@ class _Salvaging:
                 yield
             items += 1 if self.item_type is LogRecord else (yield from self._points(each))
             if (yield from self._may_be_read(each)):
-                self.findings.lose(*(readable_field(self._body, each, number, FIELDS_LOOKED_AT) for number in IDS))
+                ids = (readable_field(self._body, each, number, FIELDS_LOOKED_AT) for number in IDS)
+                self.findings.lose(refused.reason, *ids)
         self.findings.refuse(refused.reason, f"{where}: {refused}", items)
         if level < len(self.levels):
             self.records += len(places)

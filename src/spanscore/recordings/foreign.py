@@ -88,7 +88,7 @@ def from_foreign(documents: Iterable[Any]) -> Converted:
                 digits = hex_digits(whole(form.trace_id(span)), _TRACE_ID_SIZE)
                 of_trace = f": a span of trace {digits}" if digits else ""
                 findings.refuse(refused.reason, f"{form.name}{of_trace}: {refused}")
-                findings.lose(bytes.fromhex(digits or ""))
+                findings.lose(refused.reason, bytes.fromhex(digits or ""))
     return Converted(request.body(), tuple(findings.refused.values()), tuple(findings.lost), problems)
 
 

@@ -88,7 +88,7 @@ class RowReader:
         with suppress(*_UNREADABLE):
             (trace_id,), is_sound = values.ids(self._column(row, "TraceId"), TRACE_ID_LENGTH)
             if is_sound:
-                findings.lose(trace_id, str(self._row).encode())
+                findings.lose(reason, trace_id, str(self._row).encode())
 
     def _resources(self, batch: Any) -> Callable[[int, Findings], Attributes]:
         """Return a function that reads the resource of a row: one object for all rows that repeat it."""
