@@ -178,6 +178,24 @@ def test_what_cannot_be_learned_from_is_told(tmp_path: Path) -> None:
     assert "cannot write" in ended.stderr
 
 
+def test_nothing_is_learned_from_runs_that_lack_spans(tmp_path: Path) -> None:
+    """A call that was refused would be expected of no run."""
+    config = tmp_path / "learned.yaml"
+    good, bad = recorded(tmp_path / "good.jsonl", *GOOD[:2]), Path(recorded(tmp_path / "bad.jsonl", GOOD[0]))
+    request = json.loads(bad.read_text(encoding="utf-8"))
+    spans = request["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    for span in spans:
+        span["traceId"] = "9" * 32
+    spans[2]["endTimeUnixNano"] = "soon"
+    bad.write_text(json.dumps(request), encoding="utf-8")
+
+    ended = spanscore("learn", good, bad, "-o", config)
+
+    assert (1, True) == (ended.returncode, f"trace {'9' * 32} of" in ended.stderr)
+    assert "left out: a span of this run was refused" in ended.stderr
+    assert ["lookup", "check", "refund"] == learned(config)["steps"]["steps"]
+
+
 def test_one_run_is_enough_to_begin_with(tmp_path: Path) -> None:
     """And what it cannot tell is said."""
     config = tmp_path / "learned.yaml"

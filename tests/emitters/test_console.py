@@ -66,10 +66,10 @@ def test_line_of_a_trajectory_that_no_evaluator_is_for() -> None:
 
 def test_line_of_a_trajectory_that_is_incomplete() -> None:
     """Where spans are missing the line says so; without an agent it names the service."""
-    about = trajectory(agent=None, completeness=Completeness(truncated=True))
+    about = trajectory(agent=None, completeness=Completeness(spans_missing=1))
 
     why = "e1: no arguments were recorded"
-    assert [f"22:13:20 - {TRACE_ID.hex()} shop e1=skipped incomplete (root_ended)  {why}"] == printed(
+    assert [f"22:13:20 - {TRACE_ID.hex()} shop e1=skipped incomplete (1 span not received)  {why}"] == printed(
         report(SKIPPED, about=about)
     )
 

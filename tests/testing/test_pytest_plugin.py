@@ -242,3 +242,29 @@ def test_unused_it_costs_nothing(tmp_path: Path) -> None:
     )
 
     assert 0 == ended.returncode, ended.stdout
+
+
+def test_a_run_that_lacks_spans_passes_nothing_and_is_not_stored(ran: Ran, tmp_path: Path) -> None:
+    """A span that never ended may have had calls below it."""
+    tests = """
+def lacking():
+    tracer = trace.get_tracer("agent")
+    with tracer.start_as_current_span("invoke_agent", attributes={"gen_ai.operation.name": "invoke_agent"}):
+        unended = trace.set_span_in_context(tracer.start_span("chat"))
+        told = {"gen_ai.operation.name": "execute_tool"}
+        tracer.start_span("execute_tool search", unended, attributes=told).end()
+
+def test_steps(spanscore_run):
+    lacking()
+    assert_trajectory(spanscore_run, ["search"])
+
+def test_golden(spanscore_run):
+    lacking()
+    assert_trajectory(spanscore_run)
+"""
+    ended = ran(tmp_path, AGENT + tests, "--spanscore-update")
+
+    assert (1, True) == (ended.returncode, "2 failed" in ended.stdout), ended.stdout
+    assert "the run cannot be evaluated: a span of this run was not received" in ended.stdout
+    assert "test_agent.golden.jsonl is not written: a span of this run was not received" in ended.stdout
+    assert not (tmp_path / "test_agent.golden.jsonl").exists()

@@ -15,11 +15,11 @@ from spanscore.cli._written_files import check_apart, check_place, replace_text
 from spanscore.config import parts as wiring
 from spanscore.errors import InputError
 from spanscore.messages.plural import plural
-from spanscore.model import NOT_RECORDED, Completeness, Trajectory
+from spanscore.model import NOT_RECORDED, Trajectory
 from spanscore.reports.cases import CASE_KEYS, Cases, case_of
 from spanscore.runs import offline
 from spanscore.runs.golden_rows import Row, golden_rows, known_rows, updated
-from spanscore.scoring.known_outcomes import DROPPED, MISSING, REFUSED
+from spanscore.scoring.known_outcomes import why_no_example
 from spanscore.trajectories.masked import has_mark
 
 
@@ -67,9 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
         pipeline = wiring.pipeline(config)
         runs = [report.trajectory for report in offline.score(recording, config, pipeline)]
     key = arguments.key or next((each for each in CASE_KEYS if any(each in run.attributes for run in runs)), None)
-    known_runs = [
-        run for run in runs if run.unread is None and not run.completeness.is_part and not _lacked(run.completeness)
-    ]
+    whole = [run for run in runs if not run.completeness.is_part and why_no_example(run.completeness) is None]
+    known_runs = [run for run in whole if run.unread is None]
     usable = [(case, run) for run in known_runs if (case := case_of(run, key)) and not has_mark(case)] if key else []
     problems = unusable(recording)
     problems += _left_out(runs, key)
@@ -111,7 +110,7 @@ def _left_out(runs: Sequence[Trajectory], key: str | None) -> Iterator[str]:
             continue
         if run.unread is not None:
             lines.append(f"{named(run)} has no row: {run.unread}")
-        elif lacked := _lacked(run.completeness):
+        elif lacked := why_no_example(run.completeness):
             lines.append(f"{named(run)} has no row: {lacked}")
         elif key is None or case_of(run, key) is None:
             wanted = f"no {key!r}" if key else f"none of {', '.join(CASE_KEYS)}; --key names another attribute"
@@ -119,15 +118,6 @@ def _left_out(runs: Sequence[Trajectory], key: str | None) -> Iterator[str]:
         elif has_mark(case_of(run, key)):
             lines.append(f"{named(run)} has no row: {key!r} repeats a masked value; --key names another attribute")
     return left_out(lines, "without a row", runs)
-
-
-def _lacked(seen: Completeness) -> str:
-    """Return what is missing of a run; empty if nothing is. A root may be in another program, which does not record."""
-    if seen.spans_refused:
-        return DROPPED if seen.spans_dropped else REFUSED
-    if seen.truncated:
-        return "it was cut off at a limit"
-    return MISSING if seen.spans_missing else ""
 
 
 def _remarks(runs: Sequence[Trajectory]) -> Iterator[str]:

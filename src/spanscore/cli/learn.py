@@ -37,6 +37,7 @@ from spanscore.reports.cases import CASE_KEYS, Cases, case_of
 from spanscore.runs import offline
 from spanscore.runs.learn import FalseAlarms, Learned, false_alarms, learned
 from spanscore.runs.repeats import wilson_interval
+from spanscore.scoring.known_outcomes import why_no_example
 from spanscore.trajectories.masked import has_mark
 
 _BEGINNING: Final = "# Learned by spanscore"
@@ -94,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
         runs = [report.trajectory for report in offline.score(recording, config, pipeline)]
     problems = unusable(recording)
     known = [each for each in runs if each.recognised and not each.completeness.is_part]
-    usable = [each for each in known if each.unread is None and not each.completeness.truncated]
+    usable = [each for each in known if each.unread is None and why_no_example(each.completeness) is None]
     problems += _left_out(runs)
     cases = Cases(arguments.key, runs)
     groups = _by_case(usable, cases) if arguments.by == "case" else _by_agent(usable)
@@ -129,8 +130,8 @@ def _left_out(runs: Sequence[Trajectory]) -> Iterator[str]:
             continue
         if each.unread is not None:
             lines.append(f"{named(each)} left out: {each.unread}")
-        elif each.completeness.truncated:
-            lines.append(f"{named(each)} left out: it was cut off at a limit")
+        elif why := why_no_example(each.completeness):
+            lines.append(f"{named(each)} left out: {why}")
     return left_out(lines, "left out", runs)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Literal, NamedTuple
 
+from spanscore.messages.plural import plural
 from spanscore.model.completeness import Completeness as Completeness
 from spanscore.model.completeness import named as named
 from spanscore.model.completeness import pause as pause
@@ -263,7 +264,15 @@ class Report:
         if self.conversation is not None and self.conversation.continued:
             return "continues a finished conversation"
         of_part = "continues after a pause" if seen.begin_unseen else "may pause" if seen.may_pause else None
-        return of_part or self.close_reason.value
+        return of_part or seen.lacking or self._cut_off()
+
+    def _cut_off(self) -> str:
+        seen, reason = self.trajectory.completeness, self.close_reason
+        if reason is CloseReason.ROOT_ENDED and seen.parents_missing:
+            return f"{plural(seen.parents_missing, 'span')} whose parent is missing"
+        if reason is CloseReason.TIMED_OUT and not seen.root_seen:
+            return f"{reason.value}: no root span"
+        return reason.value
 
     def told(self, score: Score) -> str:
         """Return the explanation of a score of this report, with arguments and results only if they may be sent."""

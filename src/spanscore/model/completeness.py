@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
+from spanscore.messages.plural import plural
 from spanscore.model.spans import NOT_RECORDED
 from spanscore.model.tool_call import ToolCall
 from spanscore.model.values import value
@@ -66,6 +67,14 @@ class Completeness:
         """Whether the whole run was seen: every span of it was received, and it is no part of a run."""
         lacks = self.parents_missing or self.spans_missing or self.spans_refused or self.is_part
         return self.root_seen and not (lacks or self.truncated)
+
+    @property
+    def lacking(self) -> str | None:
+        """How many spans are known to be missing, in words; None if none is known to be."""
+        refused = self.spans_refused - self.spans_dropped
+        counts = ((refused, "refused"), (self.spans_dropped, "dropped"), (self.spans_missing, "not received"))
+        lacks = [f"{plural(count, 'span')} {became}" for count, became in counts if count]
+        return ", ".join(lacks) or None
 
     def of(self, calls: Iterable[ToolCall]) -> Completeness:
         """Return the same for a trajectory with these calls."""

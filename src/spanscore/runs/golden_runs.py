@@ -17,6 +17,7 @@ from spanscore.recordings.replaced_files import write_text
 from spanscore.reports.aligned import AlignedLine, aligned_lines
 from spanscore.runs.golden_rows import golden_rows, known_rows, updated
 from spanscore.runs.recorded_runs import Runs
+from spanscore.scoring.known_outcomes import known_of_spans, why_no_example
 from spanscore.scoring.masked_reports import masked_report
 from spanscore.trajectories.masks import Masks
 
@@ -70,6 +71,8 @@ def _compare(run: Runs | Trajectory, expected: Sequence[Any] | Mapping[str, Any]
         expected = _golden(run, trajectory)
     params = dict(expected) if isinstance(expected, Mapping) else {"steps": list(expected)}
     outcome = build_evaluator(str(params.pop("type", "expected_trajectory")), params).evaluate(trajectory)
+    if isinstance(outcome, Score):
+        outcome = known_of_spans(outcome, trajectory.completeness)
     if not isinstance(outcome, Score) or not outcome.passed:
         trajectory, outcome = _masked(run, trajectory, outcome)
         raise AssertionError("\n".join(_told(outcome, trajectory)))
@@ -100,6 +103,8 @@ def _only(run: Runs) -> Trajectory:
 def _golden(run: GoldenRuns, trajectory: Trajectory) -> Mapping[str, Any]:
     """Return the stored expectation of the test; with `update`, store the calls of this run first."""
     if run.update:
+        if (why := why_no_example(trajectory.completeness)) is not None:
+            raise AssertionError(f"{run.path.name} is not written: {why}")
         stored, _ = _masked(run, trajectory)
         with _locked(run.path):  # pytest-xdist runs tests in several processes
             kept = updated(known_rows(run.path), _KEY, golden_rows(_KEY, [(run.name, stored)]))

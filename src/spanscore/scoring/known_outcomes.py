@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from spanscore.model import ConversationOutline, Outcome, Score, Skipped, Trajectory, pause
+from spanscore.model import Completeness, ConversationOutline, Outcome, Score, Skipped, Trajectory, pause
 from spanscore.model.outcomes import MendedBy
 from spanscore.scoring.conversations.naming import naming_turns
 
@@ -18,6 +18,8 @@ MISSING: Final = (
 )
 """Why an evaluation of a run is skipped of which a span was lost before it came here."""
 
+CUT_OFF: Final = "it was cut off at a limit"
+"""Why a run is no example for others whose later spans were not kept."""
 RESUMED: Final = "the run continues after a pause, and its earlier calls are in another trace"
 """Why a failure that earlier calls could mend is skipped."""
 MAY_PAUSE: Final = "whether the run pauses cannot be told from what is recorded"
@@ -30,6 +32,22 @@ FURTHER: Final = "further turns of the conversation may come"
 """Why an evaluation of an open conversation is skipped that further turns could change."""
 
 
+def known_of_spans(score: Score, seen: Completeness) -> Score | Skipped:
+    """Return a score as far as it is known of a run of which spans may be known to be missing."""
+    lacks = _lacking(seen)
+    return score if lacks is None or not (score.passed or score.mended_by) else Skipped(lacks)
+
+
+def why_no_example(seen: Completeness) -> str | None:
+    """Return why a run is no example of what its agent does; None if it is one, or may be a part of one."""
+    return CUT_OFF if seen.truncated else _lacking(seen)
+
+
+def _lacking(seen: Completeness) -> str | None:
+    refused = DROPPED if seen.spans_dropped else REFUSED if seen.spans_refused else None
+    return refused or (MISSING if seen.spans_missing else None)
+
+
 def known_of_run(outcome: Outcome, trajectory: Trajectory, unseen: str = RESUMED) -> Outcome:
     """Return an outcome as far as the run is known.
 
@@ -40,10 +58,8 @@ def known_of_run(outcome: Outcome, trajectory: Trajectory, unseen: str = RESUMED
     if not isinstance(outcome, Score):
         return outcome
     seen = trajectory.completeness
-    refused = DROPPED if seen.spans_dropped else REFUSED if seen.spans_refused else None
-    lacks = refused or (MISSING if seen.spans_missing else None)
-    if lacks is not None and (outcome.passed or outcome.mended_by):
-        return Skipped(lacks)
+    if isinstance(known := known_of_spans(outcome, seen), Skipped):
+        return known
     if seen.paused and (outcome.passed or MendedBy.LATER in outcome.mended_by):
         return Skipped(f"the run {pause(seen.paused)}")
     if seen.may_pause and (outcome.passed or MendedBy.LATER in outcome.mended_by):

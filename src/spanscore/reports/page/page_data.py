@@ -78,7 +78,7 @@ class RunBatch:
                 sum(call.error is not None for call in trajectory.calls),
                 [self._outcome(report, evaluation) for evaluation in report.evaluations],
                 number(cut(trajectory.conversation_id or "")),
-                number(_incomplete(report)),
+                number(report.incomplete or ""),
                 report.revision,
                 turns,
                 list(self._reasons(report)),
@@ -210,18 +210,6 @@ def _said(report: Report, evaluation: Evaluation) -> tuple[int, float | None, st
             return _UNMEASURED if evaluation.informational else _ERROR, None, failure_text(report, outcome)
         case _:
             assert_never(outcome)
-
-
-def _incomplete(report: Report) -> str:
-    """Return why a run may have more spans than received; empty if it is complete."""
-    if report.complete:
-        return ""
-    seen = report.trajectory.completeness
-    if seen.spans_refused:
-        return f"{seen.spans_refused} spans refused"
-    if seen.parents_missing:
-        return f"{seen.parents_missing} spans without their parents"
-    return f"{seen.spans_missing} spans not received" if seen.spans_missing else str(report.incomplete)
 
 
 MOST_ROWS: Final = 200
