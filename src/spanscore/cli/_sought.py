@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final, Protocol, runtime_checkable
 
 from spanscore.compare.differences import json_text
 from spanscore.compare.globs import glob_matcher, is_glob, value_matches
-from spanscore.compare.names import listed, normaliser, short
+from spanscore.compare.names import Normalise, exact, listed, normaliser, short
 from spanscore.config import ByCase
 from spanscore.contracts import Parameters
 from spanscore.contracts.plugins import is_built_in
@@ -80,18 +80,27 @@ class Sought:
     def mistyped(self) -> Iterator[str]:
         """Yield a line for each tool that is named and was never called, with the one that was probably meant."""
         told = set()
-        for evaluator in self._evaluators():
-            if not (isinstance(evaluator, _NamesTools) and isinstance(evaluator, Parameters)):
-                continue
-            normalise = normaliser(evaluator)
+        for tools, normalise, intended in self._named():
             called = {normalise(name): name for name in sorted(self._called)}
-            for tool in evaluator.named_tools():
+            others = [name for name in called if name not in intended][:_CALLED_COMPARED]
+            for tool in tools:
                 wanted = tool if is_glob(tool) else normalise(tool)
                 if tool in told or any(map(glob_matcher(wanted), called)):
                     continue
                 told.add(tool)
-                if (near := mistyped(wanted, list(called)[:_CALLED_COMPARED])) is not None:
+                if (near := mistyped(wanted, others)) is not None:
                     yield f"{self._entry.name}: no run called {short(tool)!r}; nearest: {short(called[near])!r}"
+
+    def _named(self) -> Iterator[tuple[Iterable[str], Normalise, Collection[str]]]:
+        """Yield names of tools, how they are compared with called ones, and the names that they rightly resemble."""
+        yield self._entry.ignore_tools, exact, ()
+        for evaluator in self._evaluators():
+            if not isinstance(evaluator, Parameters):
+                continue
+            if isinstance(evaluator, _NamesTools):
+                yield evaluator.named_tools(), normaliser(evaluator), ()
+            plain = normaliser(Parameters(tool_names=evaluator.tool_names, namespaces=evaluator.namespaces))
+            yield evaluator.aliases, plain, {plain(name) for name in evaluator.aliases.values()}
 
     def _evaluators(self) -> Iterable[object]:
         if not is_built_in("evaluators", self._entry.type):

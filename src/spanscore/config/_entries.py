@@ -73,6 +73,7 @@ def _entry(name: str, at: Path, root: Node, directory: FilePath) -> EvaluatorEnt
         informational=keys.informational,
         over=keys.over,
         ignores=_any_glob(keys.ignore_tools) if keys.ignore_tools else None,
+        ignore_tools=keys.ignore_tools,
         reads=frozenset({*keys.match, *filter(None, named)}),
         # With an expectation of its own, each trajectory may have another evaluator of this kind.
         needs_results=looks_at_results(kind.evaluator if source else resolve(Trajectory(calls=()))),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
@@ -86,6 +86,11 @@ class TrajectoryMatch(MatchingEvaluator):
             for place, (name, call) in enumerate(zip(names, self.reference, strict=True))
         ]
         return _CompiledReference(wanted, {name: comparisons[name] for name in names})
+
+    def named_tools(self) -> Iterator[str]:
+        """Yield the tools of the reference, of `$from` and of `argument_overrides`."""
+        yield from super().named_tools()
+        yield from self.argument_overrides
 
     def _score(self, trajectory: Trajectory) -> Outcome:
         if not self.include_failed:

@@ -68,8 +68,8 @@ def accepting_only(body: bytes, spans: Sequence[Span]) -> Steps[bytes]:
 def standing_in(lost: Iterable[Span]) -> bytes:
     """Return a request in protobuf with a span for each refused one that is refused, too.
 
-    Such a span has only the trace id and, as its name, the reason. Readers of requests without the refused spans so know
-    that their runs lack spans, and why.
+    Such a span has only the trace id and, as its name, the reason. Readers of requests without the refused spans so
+    know that their runs lack spans, and why.
     """
     spans = (SpanMessage(trace_id=each.trace_id, name=STAND_IN + each.name).SerializeToString() for each in lost)
     inside = b"".join(length_delimited(SPANS, span) for span in spans)

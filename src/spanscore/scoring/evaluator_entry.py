@@ -33,6 +33,8 @@ class EvaluatorEntry:
     """Whether its scores are only measured, and never fail a run."""
     ignores: Callable[[str], bool] | None = None
     """Returns whether calls of a tool are left out before evaluating."""
+    ignore_tools: tuple[str, ...] = ()
+    """The configured names and globs of `ignores`."""
     reads: frozenset[str] = frozenset()
     """The keys of the attributes that `resolve` and `matches` look at."""
     needs_model_calls: bool = False
