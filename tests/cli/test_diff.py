@@ -108,6 +108,20 @@ def test_cases_that_were_not_run_again(tmp_path: Path, config: Path) -> None:
     assert 0 == more.returncode
 
 
+def test_cases_that_were_not_run_again_where_runs_are_too_few(tmp_path: Path, config: Path) -> None:
+    """The headline has both. No number of runs of other cases would decide; only compared runs have changes."""
+    cases = [(f"c{number}", *GOOD) for number in range(18)]
+    base = recorded(tmp_path / "base.jsonl", *cases, *[(f"d{number}", *GOOD, "survey") for number in range(5)])
+    new = recorded(tmp_path / "new.jsonl", *cases[:-1], ("c17", *BAD))
+
+    told = spanscore("diff", base, new, "--config", config).stdout
+
+    why = "too few runs to say for refund_rules (pass rate); 5 cases of the base have no run in the new version"
+    assert f"inconclusive: {why}" == told.splitlines()[0]
+    assert "would decide" not in told
+    assert "survey" not in told
+
+
 def test_json_and_markdown_stand_beside_what_is_shown(tmp_path: Path, config: Path) -> None:
     """The same comparison is the same text; JSON has all of it."""
     base, worse = version(tmp_path / "base.jsonl", 20, 0), version(tmp_path / "worse.jsonl", 10, 10)
@@ -239,7 +253,7 @@ def test_without_scipy_the_extra_is_named(tmp_path: Path) -> None:
     program = "import sys; sys.modules['scipy'] = None; from spanscore.cli import main; sys.exit(main(sys.argv[1:]))"
 
     for options, told in (
-        ([], "comparing versions needs scipy, of the extra 'analysis': pip install scipy"),
+        ([], "comparing versions needs scipy: pip install scipy, or in a checkout: pip install '.[analysis]'"),
         (["--evaluator", "foo"], "--evaluator foo: not in default configuration; evaluators there: health"),
     ):
         command = [sys.executable, "-c", program, "diff", base, base, *options]

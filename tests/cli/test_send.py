@@ -97,12 +97,19 @@ def test_a_port_without_otlp(receiver: Capture, capsys: pytest.CaptureFixture[st
     assert "refused (http_405): is this the port of an OTLP receiver over HTTP?\n" in capsys.readouterr().err
 
 
-def test_a_receiver_that_is_away(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """If there is nobody, nothing was refused: it was not sent."""
+def test_a_receiver_that_is_away(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If there is nobody, nothing was refused: it was not sent. The rest is counted without being tried."""
     monkeypatch.setattr(send, "_RETRIES", Retries(max_s=0.01, max_elapsed_s=0.0))
+    path = tmp_path / "recording.pb"
+    path.write_bytes(framed(*(request_of(simple_span(number)) for number in (1, 2, 3))))
 
-    assert 1 == main(["send", RECORDING, "--endpoint", "http://localhost:1"])
-    assert "not sent (retries_exhausted): unreachable\n" in capsys.readouterr().err
+    assert 1 == main(["send", str(path), "--endpoint", "http://localhost:1"])
+    told = capsys.readouterr()
+    assert "request 1: 1 span not sent (retries_exhausted): unreachable\n" == told.err
+    assert told.out.startswith("sent 0 spans in 1 request to http://localhost:1 in ")
+    assert told.out.endswith(" s; 3 spans not taken\n")
 
 
 def test_a_receiver_that_is_busy_is_waited_for(receiver: Capture, capsys: pytest.CaptureFixture[str]) -> None:

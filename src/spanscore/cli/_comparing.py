@@ -24,7 +24,7 @@ from spanscore.model import Report
 from spanscore.recordings.sources import STDIN
 from spanscore.reports.cases import case_of
 from spanscore.runs import offline
-from spanscore.runs.diff import Settings, Verdict, changes, compared, pairing
+from spanscore.runs.diff import Settings, Verdict, changes, compared, compared_runs, pairing
 
 INCONCLUSIVE: Final = 3
 _LINE_WIDTH: Final = 1_000
@@ -63,7 +63,7 @@ def compare(arguments: argparse.Namespace, config: Config) -> int:
             measures=compared(
                 base, new, [each.name for each in config.evaluators if each.over == "run"], paired, settings
             ),
-            changes=changes(base, new),
+            changes=changes(compared_runs(base, paired), compared_runs(new, paired)),
             problems=problems,
         )
         for form, file in files.items():

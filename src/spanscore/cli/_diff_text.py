@@ -90,8 +90,7 @@ class Comparison:
             case Verdict.INCONCLUSIVE if not self.measures:
                 told = "inconclusive: nothing to compare, as no evaluator looks at single runs"
             case Verdict.INCONCLUSIVE if not named:
-                cases = plural(len(self.paired.missing), "case of the base has", "cases of the base have")
-                told = f"inconclusive: {cases} no run in the new version"
+                return self._counted(f"inconclusive: {self._missing()}")
             case Verdict.INCONCLUSIVE if all(each.reason and each.base is not None for each in named):
                 told = f"inconclusive: {first}{more} scored too few of the runs"
             case Verdict.INCONCLUSIVE:
@@ -99,6 +98,15 @@ class Comparison:
                 told = f"inconclusive: {why} for {first}{more}"
             case _:
                 told = f"{verdict}: {first}{more}"
+        return self._counted(f"{told}; {self._missing()}" if self.paired.missing else told)
+
+    def _missing(self) -> str:
+        """Return how many cases of the base were not run again, in words."""
+        cases = plural(len(self.paired.missing), "case of the base has", "cases of the base have")
+        return f"{cases} no run in the new version"
+
+    def _counted(self, told: str) -> str:
+        """Return the headline with the numbers of runs left out and of problems."""
         if left_out := self.paired.new_left_out if self.paired.key else 0:
             told += f"; {left_out} of {plural(self.new_runs, 'run')} not compared"
         return f"{told}; {plural(len(self.problems), 'problem')}" if self.problems else told

@@ -69,6 +69,6 @@ def run(arguments: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in {"numpy", "scipy"}:
             raise
-        message = "comparing versions needs scipy, of the extra 'analysis': pip install scipy"
+        message = "comparing versions needs scipy: pip install scipy, or in a checkout: pip install '.[analysis]'"
         raise InputError(message) from error
     return compare(arguments, config)

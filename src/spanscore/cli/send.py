@@ -183,9 +183,10 @@ class _RequestSender:
         return f"sent {_counted(self.sent)} in {plural(self._requests, 'request')}"
 
     def send(self, recorded: Iterable[_Recorded]) -> None:
-        """Send all, unless one fails for a reason that the others will share."""
+        """Send all, unless one fails for a reason that the others will share: those are only counted."""
+        is_useless = False
         for signal, body, items in recorded:
-            if signal in self._not_served:
+            if is_useless or signal in self._not_served:
                 self.refused[signal] += items
                 continue
             self._requests += 1
@@ -205,7 +206,7 @@ class _RequestSender:
             if isinstance(answer, Refused) and answer.reason in _NOT_SERVED:
                 self._not_served.add(signal)
             elif isinstance(answer, Refused) and not answer.about_content:
-                return  # further requests are useless
+                is_useless = True
 
     def _pause(self, seconds: float, answer: TryAgain) -> bool:
         if not answer.untrusted and answer.reason not in _WRONG_PROTOCOL:

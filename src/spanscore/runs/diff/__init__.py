@@ -3,6 +3,7 @@
 from spanscore.runs.diff.behaviour import Change as Change
 from spanscore.runs.diff.behaviour import changes as changes
 from spanscore.runs.diff.samples import Pairing as Pairing
+from spanscore.runs.diff.samples import compared_runs as compared_runs
 from spanscore.runs.diff.samples import pairing as pairing
 from spanscore.runs.diff.verdicts import Compared as Compared
 from spanscore.runs.diff.verdicts import Measure as Measure

@@ -92,6 +92,14 @@ def pairing(base: Iterable[Report], new: Iterable[Report], key: str | None = Non
     return found or together
 
 
+def compared_runs(reports: Sequence[Report], paired: Pairing) -> Sequence[Report]:
+    """Return the runs of one version that are compared: by case those of the cases of both versions, else all."""
+    if paired.key is None:
+        return reports
+    common = frozenset(paired.common)
+    return [report for report in reports if case_of(report.trajectory, paired.key) in common]
+
+
 def strata(base: Iterable[Report], new: Iterable[Report], evaluator: str, paired: Pairing) -> list[Stratum]:
     """Return the scores of an evaluator, case by case, without skipped runs."""
     sides = [_by_case(reports, evaluator, paired) for reports in (base, new)]

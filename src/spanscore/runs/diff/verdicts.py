@@ -72,7 +72,8 @@ class Compared:
     reason: str = ""
     """The reason of the verdict, if the numbers do not show it."""
     decided_by: int | None = None
-    """The runs per side that would decide it if the rates stay the same; None if it is decided, or none would."""
+    """The runs per side that would decide it if the rates stay the same; None if it is decided, if none would, or if
+    the new version has not run all cases of the base."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +109,9 @@ def compared(
         if informational or {sample.value for sample in samples} - _BOTH_VALUES:
             found.append((_measured(name, Measure.SCORE, its, *covered), its))
     same_runs = {each.trajectory.trace_id for each in base} == {each.trajectory.trace_id for each in new}
-    return _decided(found, settings, by_itself=paired.key is not None or same_runs)
+    measures = _decided(found, settings, by_itself=paired.key is not None or same_runs)
+    # No number of runs of the other cases decides for those that the new version has not run.
+    return [replace(each, decided_by=None) for each in measures] if paired.missing else measures
 
 
 def overall(measures: Sequence[Compared]) -> Verdict:
