@@ -38,7 +38,8 @@ _SHOWN: Final = 'gen_ai_evaluation_name="order"'
 _NEXT: Final = """
 Next:
   spanscore serve                         receive your own agents' spans, on ports 4317 and 4318
-  export OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://localhost:4318/v1/traces     what an agent needs to send them
+  export OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://localhost:4318/v1/traces     these two have an agent send them
+  export OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf
   spanscore score recording.jsonl         score recorded spans, in CI
   spanscore list                          what can be scored, and whose spans are read
 """
