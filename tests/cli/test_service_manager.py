@@ -84,6 +84,7 @@ def test_ready_is_told_when_requests_are_taken(path: Path, tmp_path: Path) -> No
     path.write_text(path.read_text().replace(CONFIGURATION.splitlines()[1], without_broker))
     with manager(str(tmp_path / "notify")) as listening, receiver(path, str(tmp_path / "notify")) as command:
         command.wait_for("not ready: kafka")
+        command.wait_for("runs, and is not ready yet: kafka: connecting")
         command.process.send_signal(signal.SIGTERM)
         assert "STOPPING=1" == heard(listening)
 

@@ -54,7 +54,7 @@ def test_a_receiver_that_comes_back_gets_spans_and_scores(tmp_path: Path) -> Non
         eventually(lambda: away() == ["otlp_logs", "forward"])
         assert running.readiness()[1]["forward"].endswith(" s (unreachable), 1 item in the queue")
         assert 'spanscore_export_delay_seconds{spanscore_emitter="forward"}' in running.page("/metrics")[1]
-        assert running.service.is_ready
+        assert not running.service.troubles
         running.post(body(2))
         with capturing("http/protobuf", receiver, port_of(receiver)):
             running.reports.wait_for(2)

@@ -131,7 +131,7 @@ def test_records_that_cannot_be_used_are_put_aside(brokers: Cluster, caplog: pyt
             'spanscore_kafka_poison_records_total{spanscore_reason="empty"}': 1,
             'spanscore_kafka_misrouted_records_total{spanscore_reason="no_key"}': 1,
         }.items() <= metrics(running).items()
-        eventually(lambda: running.readiness() == (200, {"otlp": "ok", "kafka": "ok"}))
+        eventually(lambda: running.readiness() == (200, {"kafka": "ok"}))
 
     origin = {"spanscore.topic": topic.encode(), "spanscore.partition": b"0"}
     expected = [
@@ -154,7 +154,7 @@ def test_a_batch_that_cannot_be_read_blocks_no_partition(brokers: Cluster, caplo
         running.reports.wait_for(2)
         name = 'spanscore_kafka_poison_records_total{spanscore_reason="unreadable"}'
         eventually(lambda: metrics(running).get(name) == 3)
-        eventually(lambda: running.readiness() == (200, {"otlp": "ok", "kafka": "ok"}))
+        eventually(lambda: running.readiness() == (200, {"kafka": "ok"}))
         eventually(lambda: brokers.committed("broken", [0], topic) == {0: 5})
     (told,) = [text for record in caplog.records if "cannot be read" in (text := record.getMessage())]
     assert told.startswith("kafka: records 1 to 3 of partition 0 of topic 'broken' cannot be read and are lost (")
@@ -177,7 +177,7 @@ def test_a_batch_at_the_end_that_cannot_be_read_is_committed(
         rebalanced(lambda: metrics(running).get(name) == 10)
         rebalanced(lambda: brokers.committed(topic, [0], topic) == {0: 11 + commits})
         found = metrics(running)
-        eventually(lambda: running.readiness() == (200, {"otlp": "ok", "kafka": "ok"}))
+        eventually(lambda: running.readiness() == (200, {"kafka": "ok"}))
     assert (10, 1) == (found[name], found["spanscore_kafka_records_total"])
     (told,) = [text for record in caplog.records if "cannot be read" in (text := record.getMessage())]
     assert told.startswith("kafka: records 1 to 10 of partition 0")

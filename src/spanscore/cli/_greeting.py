@@ -1,4 +1,4 @@
-"""The message of `spanscore serve` when it is ready: its addresses, and next steps."""
+"""The message of `spanscore serve` at the end of its start: whether it is ready, its addresses, and next steps."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from spanscore.storage.durability import default_directory
 _LOGS_PATH = "/v1/logs"
 
 
-def greeting(addresses: Mapping[str, Sequence[Address]], config: Config, decoder: str) -> str:
-    """Return the lines; `decoder` names the decoder of requests."""
+def greeting(
+    addresses: Mapping[str, Sequence[Address]], config: Config, decoder: str, troubles: Mapping[str, str]
+) -> str:
+    """Return the lines; `decoder` names the decoder of requests, `troubles` has the states that are not ready yet."""
     otlp = config.of(OtlpReceiver)
     protocols = otlp.protocols if otlp is not None else None
     grpc = _url(addresses, GRPC, secure=bool(protocols and protocols.grpc and protocols.grpc.tls))
@@ -41,7 +43,8 @@ def greeting(addresses: Mapping[str, Sequence[Address]], config: Config, decoder
         "monitors": ", ".join(config.monitors),
         "keep": config.keep and _keep(config.keep),
     }
-    lines = [f"spanscore {__version__} is ready"]
+    state = "; ".join(f"{name}: {why}" for name, why in troubles.items())
+    lines = [f"spanscore {__version__} {f'runs, and is not ready yet: {state}' if state else 'is ready'}"]
     lines += [f"  {name:<17}{text}" for name, text in shown.items() if text]
     if http or grpc:
         # Not one variable for all signals: metrics are taken only where they can be sent on.

@@ -94,7 +94,7 @@ async def _serve(config: Config, arguments: argparse.Namespace) -> None:
         await _first_of(service.ready(), ended.wait())
         if not ended.is_set():
             gc.freeze()
-            print(greeting(service.addresses, config, decoder), file=sys.stderr, flush=True)
+            print(greeting(service.addresses, config, decoder, service.troubles), file=sys.stderr, flush=True)
             await _tell_ready(service, ended, manager)
         await ended.wait()
     finally:
@@ -138,7 +138,7 @@ def _take_hangups(
 
 async def _tell_ready(service: Service, ended: asyncio.Event, manager: ServiceManager) -> None:
     """Notify the service manager, if there is one, when the service is ready."""
-    while manager.is_told and not service.is_ready and not ended.is_set():
+    while manager.is_told and service.troubles and not ended.is_set():
         with suppress(TimeoutError):
             await asyncio.wait_for(ended.wait(), _LOOK_AGAIN_S)
     if not ended.is_set():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from spanscore.receivers.intake.admission import Admission
@@ -24,11 +24,13 @@ class Health:
 
     def __init__(
         self,
+        receivers: Collection[str],
         admission: Admission,
         downstream: Downstream,
         durability: Durability | None,
         kafka: Kafka | None,
     ) -> None:
+        self._receivers: Final = [name for name in receivers if name != "kafka"]  # that one has a state of its own
         self._admission: Final = admission
         self._downstream: Final = downstream
         self._durability: Final = durability
@@ -39,7 +41,7 @@ class Health:
 
     def states(self) -> Mapping[str, str]:
         """Return the state of everything, by name."""
-        states = {"otlp": "shutting down" if self._admission.closed else OK}
+        states = dict.fromkeys(self._receivers, "shutting down" if self._admission.closed else OK)
         if self._durability is not None:
             states["storage"] = self._durability.trouble or OK
         if self._kafka is not None:
@@ -47,9 +49,9 @@ class Health:
         return {**states, **self._downstream.states(), **self._listening}
 
     @property
-    def is_ready(self) -> bool:
-        """Whether every state is `ok`."""
-        return not _wrong(self.states())
+    def troubles(self) -> Mapping[str, str]:
+        """The states that are not `ok`."""
+        return _wrong(self.states())
 
     def watch(self, listeners: Listeners) -> None:
         """Check all states from now on, and notify watching clients of changes."""

@@ -132,7 +132,7 @@ class Service:
             self._kafka = Kafka(kafka, partitions)
             show_kafka(telemetry, self._kafka.counts, partitions.wrong_keys)
         show_requests(telemetry, self._admission.requests)
-        self._health = Health(self._admission, downstream, self._durability, self._kafka)
+        self._health = Health(config.receivers, self._admission, downstream, self._durability, self._kafka)
         self._front: Final = Front(
             intake=self._intake,
             admission=self._admission,
@@ -151,9 +151,9 @@ class Service:
         return {} if self._listeners is None else self._listeners.addresses
 
     @property
-    def is_ready(self) -> bool:
-        """Whether requests are taken, as on the readiness page."""
-        return self._health.is_ready
+    def troubles(self) -> Mapping[str, str]:
+        """The states that keep the service from being ready, by name, as on the readiness page; empty if it is ready."""
+        return self._health.troubles
 
     async def start(self) -> None:
         """Listen on everything, or on nothing. Where spans are stored, requests are sent away until it is `ready`.
