@@ -34,9 +34,9 @@ class ExpectedTrajectory(CallEvaluator):
     `max`, `turn`, or `agent` with `steps` and `other_calls`. The calls are aligned with the steps so that as few as
     possible deviate. A deviation is a step without its call, a call that takes a step with other arguments, another
     result or error, and a call that `other_calls` does not allow and that takes no step. The value is 1 -
-    deviations / (required + unexpected). `required` is the least number of calls that the steps take. `unexpected` counts
-    the calls of tools that `other_calls` does not allow, also those that take a step: all calls if it is `forbid`, none
-    if it is `allow`. If both are 0, the value is 1.
+    deviations / (required + unexpected). `required` is the least number of calls that the steps take. `unexpected`
+    counts the calls of tools that `other_calls` does not allow, also those that take a step: all calls if it is
+    `forbid`, none if it is `allow`. If both are 0, the value is 1.
     Skipped where arguments or results to be compared were not recorded, unless the names alone deviate; where neither
     turn nor times of calls were recorded that were to be parallel; where the trace was truncated and calls are missing;
     where there are more than 10,000 calls, or they fit the steps in too many ways.

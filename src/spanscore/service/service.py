@@ -152,7 +152,7 @@ class Service:
 
     @property
     def troubles(self) -> Mapping[str, str]:
-        """The states that keep the service from being ready, by name, as on the readiness page; empty if it is ready."""
+        """The states because of which the service is not ready, by name, as on the readiness page."""
         return self._health.troubles
 
     async def start(self) -> None:
