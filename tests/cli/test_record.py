@@ -174,6 +174,24 @@ def test_a_refused_span_is_missing_in_the_recording_too(
     assert "in place of a span or log record that was refused when it was recorded or sent" in scored.stderr
 
 
+@pytest.mark.parametrize("value", [{"stringValue": "x"}, {"boolValue": "no"}])
+def test_a_span_that_cannot_be_written_is_refused(one_run: Path, tmp_path: Path, value: dict[str, str]) -> None:
+    """One in JSON may nest deeper than protobuf can, also in parts that scoring does not read."""
+    sent, path = tmp_path / "sent.json", tmp_path / "runs.jsonl"
+    for _ in range(70 if "stringValue" in value else 0):
+        value = {"arrayValue": {"values": [value]}}  # type: ignore[dict-item]
+    request = json.loads(one_run.read_text())
+    request["resourceSpans"][0]["scopeSpans"][0]["spans"][1]["links"] = [
+        {"traceId": "1" * 32, "spanId": "1" * 16, "attributes": [{"key": "k", "value": value}]}
+    ]
+    sent.write_text(json.dumps(request))
+    ended = record(path, "-c", SENDER, sent)
+    scored = spanscore("score", path)
+
+    assert (1, True) == (ended.returncode, "were refused, and their runs lack them: " in ended.stderr)
+    assert (1, True) == (scored.returncode, "incomplete (1 span refused)" in scored.stdout)
+
+
 def test_no_such_program(tmp_path: Path) -> None:
     """As a shell has it."""
     ended = spanscore("record", "-o", tmp_path / "runs.jsonl", "--", "no-such-program")

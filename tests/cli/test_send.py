@@ -242,6 +242,23 @@ def test_a_refused_span_costs_no_other(options: Sequence[str], receiver: Capture
     assert ("work", Span(trace_id=span.trace_id, name="refused: invalid_utf8")) == (span.name, other)
 
 
+def test_a_span_that_cannot_be_sent_is_told(
+    receiver: Capture, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One in JSON may nest deeper than protobuf can; a stand-in is sent for it."""
+    path = tmp_path / "recording.json"
+    request = json.loads(to_json(request_of(simple_span(1), simple_span(1, 2))))
+    value = {"stringValue": "x"}
+    for _ in range(70):
+        value = {"arrayValue": {"values": [value]}}
+    request["resourceSpans"][0]["scopeSpans"][0]["spans"][1]["attributes"] = [{"key": "k", "value": value}]
+    path.write_text(json.dumps(request))
+
+    assert 1 == main(["send", str(path), "--endpoint", receiver.endpoint])
+    assert "1 span refused (too_deep): resourceSpans[0].scopeSpans[0].spans[1]: " in capsys.readouterr().err
+    assert ["work", "refused: too_deep"] == [span.name for span in receiver.spans()]
+
+
 def test_a_recording_of_json_lines_with_arrays(receiver: Capture, tmp_path: Path) -> None:
     """Several requests in one array are several requests."""
     path = tmp_path / "recording.json"

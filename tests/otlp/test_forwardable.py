@@ -35,7 +35,7 @@ def sent_on(request: ExportTraceServiceRequest) -> ExportTraceServiceRequest:
 def sent_on_from_json(body: bytes | Any) -> ExportTraceServiceRequest:
     """Return what is sent on of a request that came as JSON, or is that already parsed."""
     spans = (decode_json(body) if isinstance(body, bytes) else decode_document(body)).spans
-    return ExportTraceServiceRequest.FromString(accepted_only_from_json(body, spans))
+    return ExportTraceServiceRequest.FromString(accepted_only_from_json(body, spans).body)
 
 
 def without_refused(request: ExportTraceServiceRequest) -> ExportTraceServiceRequest:
@@ -137,7 +137,7 @@ def test_json_that_protobuf_cannot_hold_is_not_sent_on(member: str) -> None:
 
     assert (2, request_of(simple_span(1))) == (
         len(decoded.spans),
-        ExportTraceServiceRequest.FromString(accepted_only_from_json(good, decoded.spans)),
+        ExportTraceServiceRequest.FromString(accepted_only_from_json(good, decoded.spans).body),
     )
 
 
@@ -148,7 +148,9 @@ def test_a_field_that_nobody_judges_costs_only_its_span() -> None:
     decoded = decode_json(body)
 
     assert 2 == len(decoded.spans)
-    assert request_of(spans[1]) == ExportTraceServiceRequest.FromString(accepted_only_from_json(body, decoded.spans))
+    assert request_of(spans[1]) == ExportTraceServiceRequest.FromString(
+        accepted_only_from_json(body, decoded.spans).body
+    )
 
 
 LOGS = (

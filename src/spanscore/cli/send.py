@@ -37,9 +37,9 @@ from spanscore.emitters.sending.client import (
 from spanscore.errors import InputError
 from spanscore.messages.plural import plural
 from spanscore.otlp.encoding import Logs
-from spanscore.otlp.findings import Caveat, Decoded
+from spanscore.otlp.findings import Caveat, Decoded, Findings
 from spanscore.otlp.forwardable import accepting_only, standing_in
-from spanscore.otlp.json_writing import accepted_only_from_json
+from spanscore.otlp.json_writing import EncodedSpans, accepted_only_from_json
 from spanscore.otlp.slices import at_once
 from spanscore.recordings.files import Recording
 
@@ -97,23 +97,27 @@ def run(arguments: argparse.Namespace) -> int:
     began = time.monotonic()
     paths = (arguments.ca_file, arguments.cert_file, arguments.key_file)
     files = TrustFiles(ca_file=paths[0], cert_file=paths[1], key_file=paths[2]) if any(paths) else None
+    unsendable = Findings()
     client = connect(arguments.endpoint, arguments.protocol, dict(arguments.header), files=files)
     with reading(arguments.files, doing="sending") as recording, closing(client):
         replay = _RequestSender(client, arguments.endpoint)
-        replay.send(_recorded(recording, secrets.token_bytes(_KEY_SIZE) if arguments.fresh_ids else None))
-    tell(*problems_of(recording), *recording.left_out_files(), *other_signals(recording))
-    if not (replay.sent or replay.refused or recording.problem_count):
+        id_key = secrets.token_bytes(_KEY_SIZE) if arguments.fresh_ids else None
+        replay.send(_recorded(recording, id_key, unsendable))
+    problems = [*problems_of(recording), *(each.told("span") for each in unsendable.refused.values())]
+    tell(*problems, *recording.left_out_files(), *other_signals(recording))
+    if not (replay.sent or replay.refused or problems):
         print("nothing to send: no span and no log record was found", file=sys.stderr)
     left = f"; {_counted(replay.refused)} not taken" if replay.refused else ""
     print(f"{replay} to {arguments.endpoint} in {time.monotonic() - began:.1f} s{left}")
-    return OK if replay.sent and not replay.refused and not recording.problem_count else FAILED
+    return OK if replay.sent and not replay.refused and not problems else FAILED
 
 
-def _recorded(recording: Recording, id_key: bytes | None) -> Iterator[_Recorded]:
+def _recorded(recording: Recording, id_key: bytes | None, unsendable: Findings) -> Iterator[_Recorded]:
     """Yield the requests of a recording in their order, without requests that have neither spans nor log records.
 
     A request with refused spans is followed by one with stand-ins for them: the receiver refuses these, too, and so
-    knows that the runs lack spans. With `id_key`, each id is replaced by a hash with that key.
+    knows that the runs lack spans. So is one with spans that cannot be sent, which are noted in `unsendable`. With
+    `id_key`, each id is replaced by a hash with that key.
     """
     for document in recording.documents():
         if document.is_flagless:
@@ -121,22 +125,25 @@ def _recorded(recording: Recording, id_key: bytes | None) -> Iterator[_Recorded]
         for decoded, source in zip(document.requests, document.sources, strict=True):
             signal: Signal = "logs" if isinstance(source, Logs) else "traces"
             parts: list[_Recorded] = []
-            if items := len(decoded.spans) + decoded.unread:
-                parts.append((signal, _sendable(source, decoded), items))
-            if decoded.lost:
-                parts.append(("traces", standing_in(decoded.lost), len(decoded.lost)))
+            sendable = _sendable(source, decoded)
+            for each in sendable.left_out:
+                unsendable.refuse(each.reason, each.example, each.spans)
+            if items := len(decoded.spans) + decoded.unread - sum(each.spans for each in sendable.left_out):
+                parts.append((signal, sendable.body, items))
+            if lost := [*decoded.lost, *sendable.lost]:
+                parts.append(("traces", standing_in(lost), len(lost)))
             for to, body, count in parts:
                 yield to, body if id_key is None else _renewed(to, body, id_key), count
 
 
-def _sendable(source: Any, decoded: Decoded) -> bytes:
+def _sendable(source: Any, decoded: Decoded) -> EncodedSpans:
     """Return a request in protobuf, without what was refused: a receiver may refuse all for one broken span."""
     if isinstance(source, Logs):
-        return source.body
+        return EncodedSpans(source.body)
     if not isinstance(source, bytes):
         return accepted_only_from_json(source, decoded.spans)
     is_broken = decoded.refused or Caveat.INVALID_SCHEMA_URL in decoded.caveats
-    return at_once(accepting_only(source, decoded.spans)) if is_broken else source
+    return EncodedSpans(at_once(accepting_only(source, decoded.spans)) if is_broken else source)
 
 
 def _renewed(signal: Signal, body: bytes, key: bytes) -> bytes:

@@ -146,7 +146,7 @@ class JsonFields:
         if depth <= self._deepest:
             return False
         if self._findings is None:
-            raise SpanRefused(Refusal.MALFORMED, "cannot be written as protobuf: its values nest too deeply")
+            raise SpanRefused(Refusal.TOO_DEEP, "cannot be written as protobuf: its values nest too deeply")
         self._findings.caveats[Caveat.DEPTH_LIMIT] += 1
         return True
 

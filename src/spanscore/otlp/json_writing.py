@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
@@ -49,8 +48,10 @@ class EncodedSpans(NamedTuple):
 
     body: bytes
     """An ExportTraceServiceRequest in protobuf."""
-    left_out: int
-    """The accepted spans that are not in it."""
+    left_out: tuple[RefusedSpans, ...] = ()
+    """The accepted spans that are not in it, as protobuf cannot represent them."""
+    lost: tuple[Span, ...] = ()
+    """Stand-ins for these."""
 
 
 def logs_to_protobuf(document: Any) -> EncodedRecords:
@@ -100,14 +101,14 @@ def writing_metrics(body: bytes) -> Steps[EncodedRecords]:
     return (yield from _writing_records((yield from _opening(body)), METRICS, Metric))
 
 
-def accepted_only_from_json(request: Any, spans: Sequence[Span]) -> bytes:
+def accepted_only_from_json(request: Any, spans: Sequence[Span]) -> EncodedSpans:
     """Return a JSON request (text or parsed) that was decoded to these spans, in protobuf without its refused spans.
 
-    Also drops spans that protobuf cannot represent: with attribute values nested some 30 deep, or with wrong types in
-    fields that decoding does not read.
+    Also leaves out spans that protobuf cannot represent: with attribute values nested some 30 deep, or with wrong types
+    in fields that decoding does not read.
     """
     body = request.encode(errors="replace") if isinstance(request, str) else request
-    return at_once(accepting_only_from_json(body, spans) if isinstance(body, bytes) else _accepting(body, spans)).body
+    return at_once(accepting_only_from_json(body, spans) if isinstance(body, bytes) else _accepting(body, spans))
 
 
 def accepting_only_from_json(body: bytes, spans: Sequence[Span]) -> Steps[EncodedSpans]:
@@ -124,7 +125,8 @@ def _accepting(request: Any, spans: Sequence[Span]) -> Steps[EncodedSpans]:
     parts = yield from taking_apart(request, TRACES)
     is_whole = len(spans) == sum(part.items for part in parts)
     writing = _WritingAccepted(None if is_whole else AcceptedSpans(spans))
-    return EncodedSpans((yield from writing.request(parts)), writing.left_out)
+    body = yield from writing.request(parts)
+    return EncodedSpans(body, tuple(writing.findings.refused.values()), tuple(writing.findings.lost))
 
 
 def _opening(body: bytes) -> Steps[Any]:
@@ -214,9 +216,7 @@ class _WritingAccepted(_Writing):
     def __init__(self, accepted: AcceptedSpans | None) -> None:
         super().__init__(SpanMessage)
         self._accepted: Final = accepted
-        self._judged: Final = JsonMessages(self.findings)
-        self.left_out = 0
-        """The accepted spans that cannot be written."""
+        self._judged: Final = JsonMessages(Findings(is_bounded=False))
 
     def _around(
         self, part: ResourcePart | ScopePart, key: str, message_type: Any, _scopes: Sequence[ScopePart]
@@ -234,8 +234,9 @@ class _WritingAccepted(_Writing):
                 return None
             if not self._accepted.is_next(judged):
                 return None
-        content = None
-        with suppress(MalformedRequest):
-            content = yield from super()._item(raw, where)
-        self.left_out += content is None
-        return content
+        try:
+            return (yield from super()._item(raw, where))
+        except MalformedRequest as error:
+            self.findings.refuse(Refusal.MALFORMED, f"{where}: {error}")
+            self.findings.lose(Refusal.MALFORMED, *ids_of(raw, SpanMessage))
+            return None

@@ -87,6 +87,7 @@ class Recorder:
             has_room=self._live.has_room,
             wanted=wiring.wanted(config),
             spans_onward=self._file,
+            needs_all_onward=True,
             others_onward=self._file,
         )
         self._admission = Admission()

@@ -98,6 +98,7 @@ class Intake:
         store: stores requests with spans; without it a restart loses them.
         wanted: the attributes to keep.
         spans_onward: sends the received spans on.
+        needs_all_onward: whether a span that cannot be sent on is refused.
         others_onward: sends received metrics and logs on; without it metrics are not taken, and logs only read.
     """
 
@@ -110,6 +111,7 @@ class Intake:
         store: RequestStore | None = None,
         wanted: Wanted = EVERYTHING,
         spans_onward: Onward | None = None,
+        needs_all_onward: bool = False,
         others_onward: Onward | None = None,
     ) -> None:
         self._wanted = wanted
@@ -120,6 +122,7 @@ class Intake:
         self._flaws: Final = Flaws(counted.refused, counted.refused_points)
         self._unread: Final = counted.unread
         self._spans_onward = spans_onward
+        self._needs_all_onward: Final = needs_all_onward
         self._others_onward = others_onward
         # A small request never waits for a large one.
         self._turns: Final = [SmallestFirst(at_once) for _, at_once in _AT_ONCE]
@@ -164,9 +167,13 @@ class Intake:
         if decoded.spans and self._spans_onward is not None:
             if not self._spans_onward.has_room(len(body), decoded.spans):  # before the work of encoding it
                 raise NoRoom
-            onward, left_out = yield from _forwarding(body, encoding, decoded)
-            if left_out:
-                decoded = replace(decoded, caveats={**decoded.caveats, Caveat.NOT_FORWARDED: left_out})
+            onward, left_out, lost = yield from _forwarding(body, encoding, decoded)
+            if left_out and self._needs_all_onward:
+                written = yield from self._decoding(onward, Encoding.PROTOBUF)
+                decoded = written.refusing(decoded.refused, decoded.lost).refusing(left_out, lost)
+            elif left_out:
+                count = sum(each.spans for each in left_out)
+                decoded = replace(decoded, caveats={**decoded.caveats, Caveat.NOT_FORWARDED: count})
         return DecodedRequest(None, body, encoding, decoded, onward)
 
     def _logs(self, body: bytes, encoding: Encoding) -> Steps[DecodedRequest]:
@@ -272,4 +279,4 @@ def _forwarding(body: bytes, encoding: Encoding, decoded: Decoded) -> Steps[Enco
     if encoding is Encoding.JSON:
         return (yield from accepting_only_from_json(body, decoded.spans))
     is_broken = decoded.refused or Caveat.INVALID_SCHEMA_URL in decoded.caveats
-    return EncodedSpans((yield from accepting_only(body, decoded.spans)) if is_broken else body, 0)
+    return EncodedSpans((yield from accepting_only(body, decoded.spans)) if is_broken else body)
