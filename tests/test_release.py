@@ -111,6 +111,11 @@ def test_a_dry_run_names_what_it_leaves_out(checkout: Path, capsys: pytest.Captu
             "CHANGELOG.md says nothing under `## Unreleased`: add what the release changes",
             id="empty",
         ),
+        pytest.param(
+            "# Changelog\n\n## 0.2.0rc1 - 2026-11-30\n\n- The first.\n",
+            "CHANGELOG.md begins with the pre-release 0.2.0rc1: name its section `## Unreleased` again",
+            id="after a pre-release",
+        ),
     ],
 )
 def test_a_changelog_without_the_changes(checkout: Path, changelog: str, problem: str) -> None:

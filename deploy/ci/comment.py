@@ -12,6 +12,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final
 
@@ -118,7 +119,7 @@ def main(arguments: list[str], env: dict[str, str]) -> int:
     except OSError as error:
         print(f"comment.py: the API cannot be reached: {error}", file=sys.stderr)
         return 1
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (HTTPException, ValueError, LookupError, TypeError, AttributeError):
         print("comment.py: what answered is no API of comments, or another one", file=sys.stderr)
         return 1
     return 0

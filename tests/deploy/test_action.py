@@ -37,6 +37,8 @@ class Api(ThreadingHTTPServer):
             {"id": number, "body": "Looks good.", "user": {"type": "User", "id": 5}} for number in range(1, 131)
         ]
         self.refuses = False
+        self.page = b""
+        """The answer to everything, where it is no API."""
         self.user: int | None = None
         """That of the token; a job's token of GitHub has none."""
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -88,7 +90,7 @@ class _Handler(BaseHTTPRequestHandler):
         allowed &= TOKEN in {self.headers["PRIVATE-TOKEN"], str(self.headers["Authorization"]).removeprefix("Bearer ")}
         self.send_response(200 if allowed and not self.server.refuses else 403)
         self.end_headers()
-        self.wfile.write(json.dumps(value if allowed else {"message": "not accessible"}).encode())
+        self.wfile.write(self.server.page or json.dumps(value if allowed else {"message": "not accessible"}).encode())
 
 
 @pytest.fixture
@@ -406,9 +408,20 @@ def test_gitlabs_job_says_that_the_base_was_not_run(versions: Path, api: Api) ->
     assert "<!-- spanscore score -->" in api.ours[0]["body"]
 
 
+def test_gitlabs_job_that_cannot_clone(tmp_path: Path) -> None:
+    """Without the clone there is nothing to write a note with: the log says so."""
+    env = {"SPANSCORE_URL": str(tmp_path / "none"), "work": str(tmp_path)}
+    ended = bash("\n".join(GITLAB["script"][1:]), tmp_path, env)
+
+    assert (2, "nothing was scored, and the note of an earlier job is out of date") == (
+        ended.returncode,
+        ended.stdout.partition(";")[0],
+    )
+
+
 @pytest.mark.parametrize("line", GITLAB["script"])
 def test_gitlabs_lines_are_read_by_a_shell(line: str, tmp_path: Path) -> None:
-    """The one that clones is not run by the tests above."""
+    """Without an error of syntax."""
     assert 0 == bash(f"bash -n <<'LINE'\n{line}\nLINE", tmp_path, {}).returncode
 
 
@@ -421,6 +434,18 @@ def test_a_comment_outside_a_job(tmp_path: Path, missing: str) -> None:
 
     assert 2 == ended.returncode
     assert f"the variable {missing} is not set" in ended.stderr
+
+
+@pytest.mark.parametrize("page", [b"<html>", b"[]", b'{"id": "me"}', b"null", b'"x"'])
+def test_an_answer_of_another_server(tmp_path: Path, api: Api, page: bytes) -> None:
+    """As that of a proxy that wants people to log in: it ends with a message, and does not say that it wrote."""
+    api.page = page
+    (tmp_path / "text").write_text(GREEN["body"])
+    env = {"COMMENT_TOKEN": TOKEN, "GITHUB_API_URL": api.address, "NUMBER": "7", "GITHUB_REPOSITORY": "o/a"}
+    ended = bash(f"python3 {ROOT}/deploy/ci/comment.py text", tmp_path, env)
+
+    told = "comment.py: what answered is no API of comments, or another one\n"
+    assert (1, "", told) == (ended.returncode, ended.stdout, ended.stderr)
 
 
 @pytest.mark.parametrize("user", [None, 5])
