@@ -197,8 +197,7 @@ def test_a_trace_whose_spans_are_refused_is_finished(tmp_path: Path) -> None:
 
 
 CHANGES: dict[str, Callable[[Path], object]] = {
-    "a line more": lambda path: path.write_bytes(path.read_bytes() + b"\n" + encode([[9]], "lines")),
-    "a span more": lambda path: path.write_bytes(path.read_bytes() + b"\n" + encode([[3]], "lines")),
+    "a line before": lambda path: path.write_bytes(encode([[9]], "lines") + b"\n" + path.read_bytes()),
     "a line less": lambda path: path.write_bytes(encode([[2]], "lines")),
     "empty": lambda path: path.write_bytes(b""),
     "of the same size": lambda path: path.write_bytes(encode([[4], [5]], "lines")),
@@ -224,3 +223,57 @@ def test_a_file_that_changes_between_both_passes_is_a_problem(change: str, tmp_p
         pass
 
     assert [f"{files[1]}: it changed while it was read: spans may be missing"] == [*map(str, recording.problems)]
+
+
+FORMS: dict[str, Callable[[bytes], bytes]] = {
+    "lines": lambda content: content,
+    "protobuf": lambda content: content,
+    "lines, gzip": gzip.compress,
+}
+
+
+@pytest.mark.parametrize("is_cut_off", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_file_that_grows_is_read_as_it_was_at_the_start(form: str, *, is_cut_off: bool, tmp_path: Path) -> None:
+    """A Collector appends whenever spans come. A request that it has begun to write is no broken one."""
+    files = [tmp_path / "1.jsonl", tmp_path / "2.jsonl"]
+    files[0].write_bytes(encode([[1]], "lines") + b"\n")
+    begin, more = (FORMS[form](_ended(encode([[n]], form.partition(",")[0]))) for n in (2, 3))
+    place = len(more) // 2 if is_cut_off else 0
+    now, later = more[:place], more[place:]
+    files[1].write_bytes(begin + now)
+    recording = Recording(files)
+    batches = recording.read()
+    read = [*next(batches).spans]
+    with files[1].open("ab") as file:
+        file.write(later)
+    read += [span for batch in batches for span in batch.spans]
+
+    assert [1, 2] == [int.from_bytes(span.trace_id, "big") for span in read]
+    assert [] == recording.problems
+    told = f"1 file grew while being read: {files[1]}; left out is what was appended since the start"
+    assert [told] == recording.left_out_files()
+
+
+def test_a_request_that_is_cut_off_for_good_is_a_problem(tmp_path: Path) -> None:
+    """So are broken lines before the last one, and one that is wrong although it is whole, of a file that grows."""
+    files = [tmp_path / "1.jsonl", tmp_path / "2.jsonl"]
+    line = encode([[1]], "lines")
+    files[0].write_bytes(line + b"\n")
+    files[1].write_bytes(line[:-9] + b"\n" + line + b"\n{]\n")
+    recording = Recording(files)
+    batches = recording.read()
+    next(batches)
+    with files[1].open("ab") as file:
+        file.write(line)
+    assert [1] == [int.from_bytes(span.trace_id, "big") for batch in batches for span in batch.spans]
+    assert [(str(files[1]), 1), (str(files[1]), 3)] == [(each.file, each.line) for each in recording.problems]
+
+    files[1].write_bytes(line + b"\n" + line[:-9])
+    recording = Recording(files)
+    assert [1, 1] == [int.from_bytes(span.trace_id, "big") for batch in recording.read() for span in batch.spans]
+    assert [(str(files[1]), 2)] == [(each.file, each.line) for each in recording.problems]
+
+
+def _ended(content: bytes) -> bytes:
+    return content + b"\n" if content.startswith(b"{") else content

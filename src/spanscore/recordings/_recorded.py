@@ -37,6 +37,7 @@ _GZIP_MAGIC: Final = b"\x1f\x8b"
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 
+_READ_AT_ONCE: Final = 128 * 1024
 _WHAT_SHOWN: Final = 200
 _HEAD: Final = 256
 _JSON: Final = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:\{\s*(?:"[^\x00-\x1f]|\}|\Z)|\[\s*(?:[\[{\]]|\Z))')
@@ -72,6 +73,8 @@ class RecordedDocument(NamedTuple):
     """Whether it is whole JSON that holds no telemetry of any known form, such as `package.json`."""
     is_flagless: bool = False
     """Whether spans have no flags, as in tables."""
+    is_cut_off: bool = False
+    """Whether it is broken and the file ends within it."""
 
 
 def open_file(path: Path) -> io.BufferedReader:
@@ -86,10 +89,34 @@ def open_file(path: Path) -> io.BufferedReader:
         raise InputError(cannot_be_read(path, error.strerror)) from error
 
 
+class _Begin(io.RawIOBase):
+    """The first bytes of a file, to which others may append."""
+
+    def __init__(self, file: io.BufferedReader, size: int) -> None:
+        self._file: Final = file
+        self._size: Final = size
+
+    def readable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def readinto(self, buffer: Any) -> int:
+        return self._file.readinto(memoryview(buffer)[: max(0, self._size - self._file.tell())])
+
+
 @contextmanager
-def opened(path: Path) -> Iterator[tuple[io.BufferedReader, Content]]:
-    """Open a recording: the file itself, whose position is the progress, and its decompressed content."""
-    with open_file(path) as file:
+def opened(path: Path, size: int | None = None) -> Iterator[tuple[io.BufferedReader, Content]]:
+    """Open a recording: the file itself, whose position is the progress, and its decompressed content.
+
+    Args:
+        path: the file.
+        size: how many of its bytes are read; None for all.
+    """
+    with open_file(path) as whole:
+        begin: Any = whole if size is None else io.BufferedReader(_Begin(whole, size), _READ_AT_ONCE)
+        file: io.BufferedReader = begin
         if file.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
             # Not zlib-ng's, as for requests: where a file breaks off, it gives up lines that were whole before.
             with gzip.GzipFile(fileobj=file) as content:
@@ -131,9 +158,14 @@ def is_json(path: Path, max_request_size: int) -> bool:
     raise MalformedRequest("neither OTLP/JSON nor OTLP in protobuf")
 
 
+class CutOff(MalformedRequest):
+    """The file ends within a request."""
+
+
 def unreadable(error: Exception) -> MalformedRequest:
     """Return the problem of a file that breaks off: reading it raised one of `READ_ERRORS`."""
-    return MalformedRequest(f"the rest of the file cannot be read: {error}")
+    what = f"the rest of the file cannot be read: {error}"
+    return CutOff(what) if isinstance(error, EOFError) else MalformedRequest(what)
 
 
 def broken(error: Exception) -> MalformedRequest:

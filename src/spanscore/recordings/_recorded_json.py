@@ -66,9 +66,10 @@ def json_documents(
     for line in lines:
         left: _Line | None = line
         while left:
-            document, left = _read(left, lines, max_request_size, log_names)
+            first = left
+            document, left = _read(first, lines, max_request_size, log_names)
             if document:
-                yield document
+                yield document._replace(is_cut_off=True) if document.problems and first.is_cut_off else document
 
 
 def json_mentions(content: Content, _max_request_size: int) -> Iterator[tuple[int, bytes]]:
@@ -110,6 +111,7 @@ class _Line(NamedTuple):
     end: int
     text: bytes
     problem: MalformedRequest | None = None
+    is_cut_off: bool = False  # the file ends within it
 
 
 def _lines(content: Content, max_size: int) -> Iterator[_Line]:
@@ -119,15 +121,15 @@ def _lines(content: Content, max_size: int) -> Iterator[_Line]:
             number += 1
             end += len(text)
             if len(text) <= max_size:
-                text = text.rstrip(b"\r\n")
-                yield _Line(number, end, text if number > 1 else text.removeprefix(_BYTE_ORDER_MARK))
+                line = text.rstrip(b"\r\n").removeprefix(b"" if number > 1 else _BYTE_ORDER_MARK)
+                yield _Line(number, end, line, is_cut_off=not text.endswith(b"\n"))
                 continue
             while text and not text.endswith(b"\n"):
                 text = content.readline(_CHUNK)
                 end += len(text)
             yield _Line(number, end, b"", _too_large(max_size))
     except READ_ERRORS as error:
-        yield _Line(number + 1, end, b"", unreadable(error))
+        yield _Line(number + 1, end, b"", unreadable(error), isinstance(error, EOFError))
 
 
 def _read(

@@ -18,6 +18,7 @@ from spanscore.recordings._recorded import (
     READ_ERRORS,
     REQUEST_TAG,
     Content,
+    CutOff,
     RecordedDocument,
     broken,
     unreadable,
@@ -35,7 +36,7 @@ def protobuf_documents(
     """Decode the requests of a recording one by one."""
     for number, end, body in _requests(content, max_request_size):
         if isinstance(body, MalformedRequest):
-            yield RecordedDocument(number, end, problems=(body,))
+            yield RecordedDocument(number, end, problems=(body,), is_cut_off=isinstance(body, CutOff))
             continue
         found: list[tuple[Decoded, bytes | Logs]] = []
         problems: list[MalformedRequest] = []
@@ -106,7 +107,7 @@ def _requests(content: Content, max_request_size: int) -> Iterator[tuple[int, in
             body = content.read(length)
             end += len(prefix) + len(body)
             if len(prefix) < LENGTH_PREFIX or len(body) < length:
-                yield number, end, MalformedRequest("the request is cut off at the end of the file")
+                yield number, end, CutOff("the request is cut off at the end of the file")
                 return
             empty = 0 if body else empty + 1
             if empty > _MOST_EMPTY:

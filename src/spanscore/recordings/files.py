@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from spanscore.errors import InputError
 from spanscore.messages.plural import plural
-from spanscore.messages.printable import cannot_be_read, printable
+from spanscore.messages.printable import printable
 from spanscore.otlp.encoding import Logs
 from spanscore.otlp.findings import Decoded, MalformedRequest, Unread
+from spanscore.recordings._copied import copied
 from spanscore.recordings._passes import ReadProgress, TraceEnds
 from spanscore.recordings._recorded import InputProblem, RecordedDocument, WrongColumns, is_json, open_file, opened
 from spanscore.recordings._recorded_json import json_documents, json_mentions
@@ -31,7 +29,7 @@ from spanscore.recordings._recorded_tables import (
     parquet_documents,
     parquet_mentions,
 )
-from spanscore.recordings.sources import MAY_BE_OTHER, STDIN, Source, sources, told_apart, why_unreadable
+from spanscore.recordings.sources import MAY_BE_OTHER, STDIN, FileSnapshot, Source, sources, told_apart, why_unreadable
 from spanscore.recordings.span_batches import SortedSpans, SpanBatch
 
 MAX_REQUEST_SIZE: Final = 256 * 1024 * 1024
@@ -46,7 +44,6 @@ KEPT_OF_EACH: Final = 3
 _WHOLE_FILE: Final = 0
 _NAMES_SHOWN: Final = 3
 _NAME_WIDTH: Final = 200
-_COPIED_AT_ONCE: Final = 2**20
 
 
 class Recording:
@@ -101,12 +98,16 @@ class Recording:
         return [each.name for each in self._sources if each.name not in self._used and each not in self.left_out]
 
     def left_out_files(self) -> list[str]:
-        """Return a line for each reason why files were left out, with their number, once all were read."""
+        """Return a line for each reason why files, or what was appended to them, were left out, once all were read."""
         found = (
             ("without telemetry of any known form", [each.name for each in self.left_out]),
             ("to be decompressed first", self._compressed),
         )
-        return [f"{plural(len(names), 'file')} left out, {why}: {_first_of(names)}" for why, names in found if names]
+        lines = [f"{plural(len(names), 'file')} left out, {why}: {_first_of(names)}" for why, names in found if names]
+        if self._grown:
+            grew = f"{plural(len(self._grown), 'file')} grew while being read: {_first_of(self._grown)}"
+            lines.append(f"{grew}; left out is what was appended since the start")
+        return lines
 
     def read(self) -> Iterator[SpanBatch]:
         """Yield the spans, document by document, and with them which traces are finished."""
@@ -115,37 +116,34 @@ class Recording:
             if (stream := self._arrow_stream(stack)) is not None:
                 yield from SortedSpans({self._sources[0].name: self._streamed(stream)}).read()
                 return
-            sources = self._readable(stack)
-            states = [source.state for source in sources]
-            meter = ReadProgress(self._progress, [source.path.stat().st_size for source in sources] * 2)
+            files = self._readable(stack)
+            meter = ReadProgress(self._progress, [file.size for file in files] * 2)
             last_mentions: dict[bytes, int] = {}
             starts = [0]
-            for source in sources:
-                starts.append(self._read_mentions(source, starts[-1], last_mentions, meter))
+            for file in files:
+                starts.append(self._read_mentions(file, starts[-1], last_mentions, meter))
                 meter.finish_file()
             ends = TraceEnds(last_mentions)
             del last_mentions
-            for source, state, (start, end) in zip(sources, states, pairwise(starts), strict=True):
-                for document in self._documents(source, meter):
+            for file, (start, end) in zip(files, pairwise(starts), strict=True):
+                for document in self._documents(file, meter):
                     spans = [span for request in document.requests for span in request.spans]
                     lost = [span for request in document.requests for span in request.lost]
-                    finished = ends.before(min(start + document.end, end))  # a file may have grown
+                    finished = ends.before(min(start + document.end, end))  # a file may have changed
                     if spans or finished or lost:
                         yield SpanBatch(spans, finished, lost, document.is_flagless)
                 if finished := ends.before(end):
                     yield SpanBatch([], finished)
-                if source.state != state:
-                    self._report(source.name, _WHOLE_FILE, "it changed while it was read: spans may be missing")
         self._report_directories()
 
     def documents(self) -> Iterator[RecordedDocument]:
         """Yield what the files hold, document by document, in a single pass."""
         self._forget()
         with ExitStack() as stack:
-            sources = self._readable(stack)
-            meter = ReadProgress(self._progress, [source.path.stat().st_size for source in sources])
-            for source in sources:
-                yield from self._documents(source, meter)
+            files = self._readable(stack)
+            meter = ReadProgress(self._progress, [file.size for file in files])
+            for file in files:
+                yield from self._documents(file, meter)
         self._report_directories()
 
     def _forget(self) -> None:
@@ -162,14 +160,16 @@ class Recording:
         self.has_wrong_columns = False
         """Whether a table could not be read for its columns."""
         self._used: set[str] = set()
+        self._grown: list[str] = []
+        """The files to which something was appended while they were read."""
 
     @property
     def problem_count(self) -> int:
         """The number of problems, kept or not."""
         return self.problems_by_file.total()
 
-    def _readable(self, stack: ExitStack) -> list[Source]:
-        """Return the sources, and report the files of directories that cannot be read: they cost only themselves."""
+    def _readable(self, stack: ExitStack) -> list[FileSnapshot]:
+        """Return the files, and report the files of directories that cannot be read: they cost only themselves."""
         readable = []
         for source in self._sources:
             why = source.why_unreadable or (why_unreadable(str(source.path)) if source.directory else None)
@@ -177,39 +177,8 @@ class Recording:
                 self._report(source.name, _WHOLE_FILE, f"cannot be read: {why}")
                 self._used.add(source.name)
             else:
-                readable.append(self._spooled(source, stack))
+                readable.append(FileSnapshot.of(copied(source, self._stdin, self._max_copy_size, stack)))
         return readable
-
-    def _spooled(self, source: Source, stack: ExitStack) -> Source:
-        """Copy what can be read only once, such as standard input and pipes, to a temporary file.
-
-        Raises:
-            InputError: it is too large, or cannot be copied.
-        """
-        if source.name != STDIN and source.path.is_file():
-            return source
-        # In a directory, as Windows cannot open a temporary file once more.
-        copy = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="spanscore-"))) / "recording"
-        with copy.open("wb") as spool:
-            if source.name == STDIN:
-                self._copy(source.name, self._stdin or sys.stdin.buffer, spool)
-            else:
-                with open_file(source.path) as pipe:
-                    self._copy(source.name, pipe, spool)
-        return source._replace(path=copy)
-
-    def _copy(self, name: str, pipe: BinaryIO, spool: BinaryIO) -> None:
-        folder = tempfile.gettempdir()
-        try:
-            most = left = min(self._max_copy_size, shutil.disk_usage(folder).free // 2)
-            while part := pipe.read(min(_COPIED_AT_ONCE, left + 1)):
-                left -= len(part)
-                if left < 0:
-                    why = f"it has more than the {most:,} bytes that may be copied to {folder}: save it as a file first"
-                    raise InputError(cannot_be_read(name, why))
-                spool.write(part)
-        except OSError as error:
-            raise InputError(cannot_be_read(name, f"copying it to {folder}: {error.strerror}")) from error
 
     def _arrow_stream(self, stack: ExitStack) -> BinaryIO | None:
         """Return the only source if it is a stream of Arrow, which may be larger than the disk: it is read once."""
@@ -234,27 +203,31 @@ class Recording:
             self._note(name, document)
             yield from document.requests
 
-    def _read_mentions(self, source: Source, start: int, last_mentions: dict[bytes, int], meter: ReadProgress) -> int:
-        """Note the place of the last mention of each trace, and return the place after the whole source."""
-        if is_parquet(source.path):
-            for place, trace_id in parquet_mentions(source.path):
+    def _read_mentions(
+        self, snapshot: FileSnapshot, start: int, last_mentions: dict[bytes, int], meter: ReadProgress
+    ) -> int:
+        """Note the place of the last mention of each trace, and return the place after the whole file."""
+        path = snapshot.source.path
+        if is_parquet(path):
+            for place, trace_id in parquet_mentions(path):
                 if trace_id is None:
                     return start + place
                 last_mentions[trace_id] = start + place
         try:
             in_protobuf = partial(protobuf_mentions, log_names=self._log_names)
-            mentions = json_mentions if is_json(source.path, self._max_request_size) else in_protobuf
+            mentions = json_mentions if is_json(path, self._max_request_size) else in_protobuf
         except MalformedRequest:
             return start  # reported when it comes to the documents
-        with opened(source.path) as (file, content):
+        with opened(path, snapshot.size) as (file, content):
             for place, trace_id in mentions(content, self._max_request_size):
                 last_mentions[trace_id] = start + place
                 meter.reach(file.tell())
             return start + content.tell()
 
-    def _documents(self, source: Source, meter: ReadProgress) -> Iterator[RecordedDocument]:
+    def _documents(self, snapshot: FileSnapshot, meter: ReadProgress) -> Iterator[RecordedDocument]:
         """Yield the documents of a file, and note unusable parts."""
-        with opened(source.path) as (file, content):
+        source = snapshot.source
+        with opened(source.path, snapshot.size) as (file, content):
             try:
                 if is_parquet(source.path):
                     documents = parquet_documents(source.path, self._log_names)
@@ -266,6 +239,8 @@ class Recording:
             problems = len(self.problems), self.problems_by_file[source.name]
             others = total = 0
             for document in documents:
+                if document.is_cut_off and snapshot.has_grown():
+                    break  # the rest of it was written meanwhile
                 self._note(source.name, document)
                 yield document
                 meter.reach(file.tell())
@@ -276,6 +251,10 @@ class Recording:
             del self.problems[problems[0] :]
             self.problems_by_file[source.name] = problems[1]
         meter.finish_file()
+        if snapshot.has_grown() and not is_parquet(source.path):
+            self._grown.append(source.name)
+        elif snapshot.has_changed():
+            self._report(source.name, _WHOLE_FILE, "it changed while it was read: spans may be missing")
 
     def _report_directories(self) -> None:
         """Report the directories of which every file was left out."""

@@ -15,6 +15,7 @@ from spanscore.otlp.findings import Decoded, Findings, Refusal, SpanRefused
 from spanscore.otlp.kept_size import attributes_size
 from spanscore.otlp.resources import shared
 from spanscore.recordings import arrow_values as values
+from spanscore.recordings.arrow_attributes import attributes_in
 from spanscore.recordings.arrow_columns import check_unit, find_columns
 
 TRACE_ID_LENGTH: Final = 16
@@ -93,7 +94,7 @@ class RowReader:
     def _resources(self, batch: Any) -> Callable[[int, Findings], Attributes]:
         """Return a function that reads the resource of a row: one object for all rows that repeat it."""
         places, rows = values.different(self._column(batch, "ResourceAttributes"))
-        column = values.attributes(rows, "ResourceAttributes")
+        column = attributes_in(rows, "ResourceAttributes")
         known: dict[int, Attributes] = {}
 
         def read(row: int, findings: Findings) -> Attributes:

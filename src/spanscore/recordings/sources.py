@@ -28,6 +28,11 @@ COMPRESSED: Final = (".zst", ".bz2", ".xz", ".lz4", ".br", ".zip", ".7z")
 """Behind one of `SUFFIXES`, the endings of recordings that must be decompressed before they can be read."""
 
 
+_SIZE: Final = 2
+"""The place of the size in the state of a file."""
+_COMPARED: Final = 256
+
+
 class Source(NamedTuple):
     """A file of a recording."""
 
@@ -52,6 +57,48 @@ class Source(NamedTuple):
     def is_compressed(self) -> bool:
         """Whether it is a file of a directory that is left out, as it must be decompressed first."""
         return bool(self.directory and not self.why_unreadable and _is_compressed(self.path.name))
+
+
+class FileSnapshot(NamedTuple):
+    """A file as it was when its reading began: a program may append to it meanwhile, as a Collector does."""
+
+    source: Source
+    state: tuple[int, ...]
+    end: bytes
+    """Its last bytes, by which a file that was appended to is told from one that was written anew."""
+
+    @classmethod
+    def of(cls, source: Source) -> FileSnapshot:
+        """Return a file as it is now."""
+        state = source.state
+        return cls(source, state, _last_bytes(source.path, state))
+
+    @property
+    def size(self) -> int:
+        """The number of its bytes."""
+        return self.state[_SIZE] if self.state else 0
+
+    def has_changed(self) -> bool:
+        """Return whether anything about the file is different now."""
+        return self.source.state != self.state
+
+    def has_grown(self) -> bool:
+        """Return whether something was appended to the file, and nothing else was changed."""
+        now = self.source.state
+        is_longer = now[:_SIZE] == self.state[:_SIZE] and now[_SIZE:] > self.state[_SIZE:]
+        return is_longer and _last_bytes(self.source.path, self.state) == self.end
+
+
+def _last_bytes(path: Path, state: tuple[int, ...]) -> bytes:
+    """Return the last bytes of the part of a file that had this state; empty if it cannot be read."""
+    if not state:
+        return b""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, state[_SIZE] - _COMPARED))
+            return file.read(min(_COMPARED, state[_SIZE]))
+    except OSError:
+        return b""
 
 
 def is_recording(name: str) -> bool:

@@ -16,6 +16,7 @@ from spanscore.otlp.findings import UNNAMED, Caveat, Decoded, Findings, Refusal,
 from spanscore.otlp.ids import check_ids, told_of_id
 from spanscore.otlp.limits import EVENTS_PER_SPAN
 from spanscore.recordings import arrow_values as values
+from spanscore.recordings.arrow_attributes import attributes_in
 from spanscore.recordings.arrow_columns import LOG_COLUMNS, SPAN_COLUMNS, has_logs
 from spanscore.recordings.row_reader import SPAN_ID_LENGTH, TRACE_ID_LENGTH, ReadRow, RowReader
 from spanscore.trajectories.log_records import BODY, EVENT_NAMES, event_name, run_id, with_body
@@ -89,7 +90,7 @@ class _SpanRows(RowReader):
         messages = values.texts(self._column(batch, "StatusMessage"))
         scopes = values.repeated_texts(self._column(batch, "ScopeName"))
         resource_of = self._resources(batch)
-        attributes = values.attributes(self._column(batch, "SpanAttributes"), "SpanAttributes", self._wanted)
+        attributes = attributes_in(self._column(batch, "SpanAttributes"), "SpanAttributes", self._wanted)
         read_events = self._events(batch)
         new_span = partial(tuple.__new__, Span)  # takes less time than the class itself
 
@@ -124,7 +125,7 @@ class _SpanRows(RowReader):
         if not any(map(len, items)):
             return None
         times, titles = values.times(items[0]), values.repeated_texts(items[1])
-        attributes = values.attributes(items[2], names[2])
+        attributes = attributes_in(items[2], names[2])
 
         def read(row: int, findings: Findings) -> tuple[SpanEvent, ...]:
             firsts = [each[row] for each in ends]
@@ -161,7 +162,7 @@ class _LogRows(RowReader):
         events = values.texts(self._column(batch, "EventName")) if "EventName" in self.names else None
         scopes = values.texts(self._column(batch, "ScopeName"))
         resource_of = self._resources(batch)
-        attributes = values.attributes(self._column(batch, "LogAttributes"), "LogAttributes")
+        attributes = attributes_in(self._column(batch, "LogAttributes"), "LogAttributes")
 
         def read(row: int, findings: Findings) -> Span | None:
             own = attributes.read(row, findings)

@@ -274,11 +274,9 @@ class GroupMember:
                 self.removed += removed
 
     def _committed(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
-        if error is not None:
-            self._not_committed(error)
-        for each in partitions:
-            if each.error is not None:
-                self._not_committed(each.error)
+        for each in (error, *(place.error for place in partitions)):
+            if each is not None:
+                self._not_committed(each)
 
     def _not_committed(self, error: KafkaError) -> None:
         """Count an error. A group that changes causes some that mean nothing: the next commit does it."""
