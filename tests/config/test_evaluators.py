@@ -107,7 +107,7 @@ def test_without_the_key_health_is_checked(read: Read, text: str) -> None:
         ),
         (
             "{type: tool_call_order, tool_calls_order: search}",
-            "c.yaml:1:59 evaluators.a.tool_calls_order: must be a list, not 'search'",
+            "c.yaml:1:59 evaluators.a.tool_calls_order: must be a list, not 'search'; write [search]",
         ),
         (
             "{type: tool_call_order, tool_calls_order: []}",
