@@ -49,7 +49,10 @@ def test_custom_and_disabled(read: Read) -> None:
     [
         ("{disabled: [openinferenc]}", ("c.yaml:1:23 dialects.disabled[0]: there is no dialect 'openinferenc'; "
          "did you mean 'openinference'?")),
-        ("{disabled: openinference}", "c.yaml:1:22 dialects.disabled: must be a list, not 'openinference'; write [openinference]"),
+        (
+            "{disabled: openinference}",
+            "c.yaml:1:22 dialects.disabled: must be a list, not 'openinference'; write [openinference]",
+        ),
         ("{custom: [{}]}", "c.yaml:1:21 dialects.custom[0].name: the key is required"),
         (
             "{custom: [{name: mcp, match: {a: b}, tool_name: c}]}",
