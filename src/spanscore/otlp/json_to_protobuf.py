@@ -206,9 +206,13 @@ class JsonFields:
         return {"values": [{} if item is None else self._value(item, depth + self._step + 1) for item in items]}
 
 
+_OF_THE_WHOLE: Final = frozenset({Refusal.MALFORMED, Refusal.TOO_DEEP})
+"""Reasons that are told of the whole span or record."""
+
+
 def placed(refused: SpanRefused, place: str) -> SpanRefused:
     """Return a refusal with the place of the wrong value added to its message."""
-    return refused if refused.reason is Refusal.MALFORMED else SpanRefused(refused.reason, f"{place}: {refused}")
+    return refused if refused.reason in _OF_THE_WHOLE else SpanRefused(refused.reason, f"{place}: {refused}")
 
 
 class _MessageTypes(dict[Any, _MessageType]):
