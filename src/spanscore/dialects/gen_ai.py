@@ -206,7 +206,7 @@ class GenAi:
         if not (parts or span.events or span.is_log or INPUT in span.attributes):
             return ModelReading(requests=requests, asks=asks, tool_definitions=definitions)
         by_provider = Later(lambda: messages.answers_of_provider(parts))
-        sent = OnFirstUse(lambda: messages.answers_in_messages(_message_list(span, INPUT, _SENT)))
+        sent = OnFirstUse(lambda: _answers(span))
         return ModelReading(
             requests=requests,
             asks=asks,
@@ -230,6 +230,11 @@ def model_call(span: Span) -> ModelCallReading:
     sent = _message_list(span, INPUT, _TEXT_ROLES)
     instructions = content.decoded(span.attributes.get(INSTRUCTIONS))
     return model_calls.reading(span.attributes, model_calls.texts(sent, instructions))
+
+
+def _answers(span: Span) -> messages.AnswersInMessages:
+    in_text = sent_messages.answers_in(span.attributes.get(INPUT))
+    return in_text or messages.answers_in_messages(_message_list(span, INPUT, _SENT))
 
 
 def _history(span: Span) -> Sequence[SentMessage]:

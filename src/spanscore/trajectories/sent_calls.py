@@ -61,10 +61,13 @@ def after_user(messages: Sequence[SentMessage]) -> Sequence[SentMessage]:
     a message behind a refusal may begin one, as a run can end with a refusal.
     """
     for place in range(len(messages), 0, -1):
-        message = messages[place - 1]
-        if message.is_user_text and not any(map(_is_refusal, message.answers)):
+        if _begins_turn(messages[place - 1]):
             return messages[place:]
     return messages
+
+
+def _begins_turn(message: SentMessage) -> bool:
+    return message.is_user_text and not any(map(_is_refusal, message.answers))
 
 
 def _is_refusal(answer: CallReading) -> bool:
@@ -109,6 +112,21 @@ def sent_calls(messages: Sequence[SentMessage], reading: ModelReading) -> Iterat
             answers += [_judged(answer, reading, marked) for answer in message.answers]
     if requests:
         yield list(_answered(requests, answers, None if is_last or answers else CallReading()))
+
+
+def last_calls(messages: Sequence[SentMessage], reading: ModelReading) -> list[SentCall]:
+    """Return the last calls that `sent_calls` yields of the messages behind the last text of a user.
+
+    Only these messages are read: each request of an agent repeats all earlier ones.
+    """
+    begin = len(messages)
+    has_requests = False
+    for place in range(len(messages) - 1, -1, -1):
+        message = messages[place]
+        if _begins_turn(message) or (has_requests and (message.answers or not message.requests)):
+            break
+        begin, has_requests = place, has_requests or bool(message.requests)
+    return next(sent_calls(messages[begin:], reading), [])
 
 
 def _answered(
