@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from operator import attrgetter
+from itertools import compress
+from operator import attrgetter, is_not
 from typing import Any, Final
 
 from spanscore.compare.differences import json_text
@@ -26,16 +27,16 @@ class _Fields:
         self.names: Final = tuple(each.name for each in fields(kind))
         self.values_of: Final[Callable[[object], tuple[Any, ...]]] = attrgetter(*self.names)
         self.defaults: Final = self.values_of(kind())
+        self._places: Final = range(len(self.names))
 
     def first_said(self, readings: Iterable[tuple[Any, ...]]) -> list[Any]:
         """Return the values of all fields, each the first that any of the readings, given as values, sets."""
         first, *others = readings
-        said = [*first]
+        said, defaults = [*first], self.defaults
         for values in others:
-            said = [
-                before if before is not default else value
-                for before, default, value in zip(said, self.defaults, values, strict=True)
-            ]
+            for place in compress(self._places, map(is_not, values, defaults)):  # most fields are not set
+                if said[place] is defaults[place]:
+                    said[place] = values[place]
         return said
 
 
@@ -163,13 +164,16 @@ def joined_readings(ranked: Sequence[tuple[int, Reading]]) -> Reading | None:
     if len(telling) <= 1:
         return telling[0][1] if telling else ranked[0][1]
     said = _READINGS.first_said([values for _, _, values in telling])
-    said[_OF_SPAN] = {key: value for _, each, _ in reversed(telling) for key, value in each.of_span.items()}
+    said[_OF_SPAN] = {}
+    for _, each, _ in reversed(telling):
+        said[_OF_SPAN] |= each.of_span
     if said[_CALL] is not None:
         calls = [(precedence, reading.call) for precedence, reading, _ in telling if reading.call is not None]
-        call = joined_calls([call for precedence, call in calls if precedence == calls[0][0]])
-        # An attribute of the conventions, which most frameworks' own lack.
-        if call.tool_type is None and (tool_type := next((each.tool_type for _, each in calls if each.tool_type), "")):
-            call = replace(call, tool_type=tool_type)
-        said[_CALL] = call
+        if len(calls) > 1:
+            call = joined_calls([call for precedence, call in calls if precedence == calls[0][0]])
+            # An attribute of the conventions, which most frameworks' own lack.
+            if call.tool_type is None and (kind := next((each.tool_type for _, each in calls if each.tool_type), None)):
+                call = replace(call, tool_type=kind)
+            said[_CALL] = call
     joined: Reading = _READINGS.kind(*said)
     return joined

@@ -41,6 +41,8 @@ class Readings:
             by_id = _latest(spans)
             self.superseded = _superseded(spans)
         self.parents: Final = [by_id.get(span.parent_span_id, NONE) if span.parent_span_id else NONE for span in spans]
+        self.uppermost: Final = [index for index, above in enumerate(self.parents) if above == NONE]
+        """The spans whose parent is not among the spans, or that have none."""
         self.of_spans: Final[list[Reading]] = []
         self.of_models: Final[dict[int, ModelReading]] = {}
         """The requests of each model span, and the results that it was sent, as they are recorded in it."""
@@ -101,16 +103,15 @@ class Readings:
         Dialects tell by the missing parent which span is a whole run of their framework. A trace on which a dialect has
         failed is not scored.
         """
-        uppermost = [index for index, above in enumerate(self.parents) if above == NONE]
+        spans = self.spans
         if self.failures or not any(
-            says_nothing(self.of_spans[index]) or self.spans[index].parent_is_remote for index in uppermost
+            spans[index].parent_is_remote or says_nothing(self.of_spans[index]) for index in self.uppermost
         ):
             return
         below: dict[int, list[int]] = {}
         for index, above in enumerate(self.parents):
             below.setdefault(above, []).append(index)
-        spans = self.spans
-        tops = [each for each in uppermost if not spans[each].parent_span_id or spans[each].parent_is_remote]
+        tops = [each for each in self.uppermost if not spans[each].parent_span_id or spans[each].parent_is_remote]
         while tops:
             node = tops.pop()
             span, reading = spans[node], self.of_spans[node]
@@ -191,4 +192,20 @@ def _restored(
 
 def says_nothing(reading: Reading) -> bool:
     """Return whether a reading has nothing but the id of a conversation."""
+    if reading.is_agent or reading.call is not None:  # most readings of uppermost spans
+        return False
     return reading is NO_READING or _BESIDE_CONVERSATION(reading) == _NOTHING
+
+
+def topmost(owner: Mapping[int, int]) -> dict[int, int]:
+    """Follow each owner to the one that owns itself. Linear; a cycle ends where it was entered."""
+    tops: dict[int, int] = {}
+    for start in owner:
+        path = [start]
+        seen = {start}
+        while path[-1] not in tops and owner[path[-1]] not in seen:
+            path.append(owner[path[-1]])
+            seen.add(path[-1])
+        top = tops.get(path[-1], path[-1])
+        tops.update(dict.fromkeys(path, top))
+    return tops

@@ -13,8 +13,8 @@ from spanscore.compare.names import same_tool
 from spanscore.contracts import CallReading, CallState
 from spanscore.model import NOT_RECORDED
 from spanscore.trajectories.joined_readings import joined_calls
-from spanscore.trajectories.readings import NONE
-from spanscore.trajectories.tree import SpanTree, topmost
+from spanscore.trajectories.readings import NONE, topmost
+from spanscore.trajectories.tree import SpanTree
 
 MAX_SIDE_BY_SIDE: Final = 64
 """So many earlier calls are looked at for one that another instrumentation saw beside it."""
