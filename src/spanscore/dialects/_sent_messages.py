@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -28,6 +27,7 @@ from spanscore.model import (
     LaterList,
     OnFirstUse,
     Recorded,
+    changed,
 )
 
 DECISIONS: Final = (providers.DECISION, messages.LANGCHAIN_DECISION)
@@ -134,7 +134,7 @@ def without_hand_offs(sent: Sequence[SentMessage]) -> Sequence[SentMessage]:
     if not handed:
         return sent
     return [
-        replace(
+        changed(
             message,
             requests=tuple(each for each in message.requests if each.call_id not in handed),
             answers=tuple(each for each in message.answers if each.call_id not in handed),

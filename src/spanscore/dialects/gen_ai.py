@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from spanscore.contracts import (
@@ -37,6 +36,7 @@ from spanscore.model import (
     Recorded,
     Span,
     SpanEvent,
+    changed,
 )
 
 OPERATION: Final = "gen_ai.operation.name"
@@ -268,7 +268,7 @@ def call(span: Span) -> CallReading:
     message = tool_message(read.result)
     if message.content is NOT_RECORDED or message.call_id is None or read.call_id not in {None, message.call_id}:
         return read
-    return replace(read, result=message.content, call_id=message.call_id, error=read.error or message.error)
+    return changed(read, result=message.content, call_id=message.call_id, error=read.error or message.error)
 
 
 def _name_in(span_name: str) -> str | None:

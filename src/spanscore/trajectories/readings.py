@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import fields
-from operator import attrgetter
 from typing import Final
 
 from spanscore.contracts import Dialect, ModelReading, Reading
-from spanscore.model import LOG_RECORD, AttributeValue, Span
+from spanscore.model import LOG_RECORD, AttributeValue, Span, changed
 from spanscore.trajectories.normalised import may_be_renamed
 from spanscore.trajectories.reader import DialectReader, Failures
 
@@ -19,8 +17,6 @@ CUT_NS: Final = 1_000_000
 """Start times of JavaScript are cut to the millisecond, ends are not."""
 NO_READING: Final = Reading()
 """The reading of a span that no dialect recognises."""
-_BESIDE_CONVERSATION: Final = attrgetter(*(each.name for each in fields(Reading) if each.name != "conversation_id"))
-_NOTHING: Final = _BESIDE_CONVERSATION(NO_READING)
 _MOST_OF_ONE_ID: Final = 8
 
 
@@ -192,9 +188,9 @@ def _restored(
 
 def says_nothing(reading: Reading) -> bool:
     """Return whether a reading has nothing but the id of a conversation."""
-    if reading.is_agent or reading.call is not None:  # most readings of uppermost spans
-        return False
-    return reading is NO_READING or _BESIDE_CONVERSATION(reading) == _NOTHING
+    return reading == NO_READING or (
+        reading.conversation_id is not None and changed(reading, conversation_id=None) == NO_READING
+    )
 
 
 def topmost(owner: Mapping[int, int]) -> dict[int, int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Hashable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from operator import itemgetter
@@ -13,6 +12,7 @@ from typing import Any, Final
 
 from spanscore.compare.matching import json_key
 from spanscore.contracts import CallReading, ModelReading, Reading
+from spanscore.model import changed
 from spanscore.trajectories.left_out_requests import listed_by_next
 from spanscore.trajectories.readings import CUT_NS, NO_READING, NONE, Readings, says_nothing, topmost
 
@@ -111,7 +111,7 @@ class SpanTree:
         if runs:
             above = self.nearest(runs)
             for run in {above[index] for index in self.models} - {NONE}:
-                found[run] = replace(found[run], asks=False)
+                found[run] = changed(found[run], asks=False)
         return listed_by_next(found) if any(reading.leaves_out_requests for reading in found.values()) else found
 
     def arguments_key(self, index: int) -> Hashable:
