@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 
 import pytest
-from hypothesis import Phase, find, given, settings
+from hypothesis import Phase, example, find, given, settings
 from hypothesis import strategies as st
 
 from spanscore.dialects import _finish_reasons as finish_reasons
@@ -58,7 +58,7 @@ PARTS = st.recursive(
     lambda inner: (
         st.lists(inner, min_size=1, max_size=3)
         | st.dictionaries(
-            st.sampled_from([*walked_messages._WRAPPED, *messages._LISTS, "toolResult", "toolResponse"]), inner
+            st.sampled_from([*walked_messages._WRAPPED, *messages._LISTS, *messages._ANSWER_WRAPPERS]), inner
         )
     ),
     max_leaves=5,
@@ -66,6 +66,8 @@ PARTS = st.recursive(
 
 
 @given(PARTS, st.booleans())
+@example(written={"functionResponse": {"id": "c1", "response": "x"}}, escaped=True)
+@example(written={"function_response": {"id": "c1", "response": "x"}}, escaped=True)
 def test_a_text_without_the_words_holds_nothing(written: JSON, escaped: bool) -> None:  # noqa: FBT001 - is drawn
     """So that it need not be parsed, nor kept."""
     text = json.dumps(written, ensure_ascii=escaped)

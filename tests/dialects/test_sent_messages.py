@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import pytest
 
 from dialects.spans import built_in_reader, event, span
 from spanscore.contracts import SentMessage
-from spanscore.model import Span
+from spanscore.dialects._content import decoded
+from spanscore.dialects._literals import MAX_PARSED_CHARS
+from spanscore.dialects._model_messages import answers_in_messages
+from spanscore.dialects._sent_messages import answers_in
+from spanscore.model import JSON, Span
 
 CALL: Final = {"name": "refund", "id": "c1", "arguments": {"amount": 40}}
 
@@ -168,6 +173,48 @@ def test_a_text_without_a_call_is_not_read() -> None:
     (only,) = built_in_reader().read_model(written({**CHAT_SPAN, "gen_ai.input.messages": GEN_AI[:1]})).history
 
     assert SentMessage() == only
+
+
+LISTED: Final = [
+    GEN_AI,
+    [*GEN_AI, *PRINTED, GEN_AI[2] | {"parts": [{"type": "tool_call_response", "id": "c1", "result": "again"}]}],
+    [{"messages": CHAT}, [RESPONSES], "tool", None, 1],
+    [*CHAT, {"role": "tool", "tool_call_id": "c2", "content": "x" * 5_000, "status": "error"}],
+    [*CHAT, {"role": "tool", "tool_call_id": "c2", "content": {"nested": [{}] * 20_000}}, *RESPONSES],
+    [{"type": "mcp_approval_response", "approval_request_id": "c3", "approve": False, "reason": "no"}],
+    {"messages": CHAT},
+    [],
+]
+
+
+@pytest.mark.parametrize("messages", LISTED)
+@pytest.mark.parametrize(
+    "encode", [json.dumps, partial(json.dumps, indent=2, ensure_ascii=False), lambda value: f"{json.dumps(value)} x"]
+)
+def test_answers_are_the_same_message_by_message(messages: JSON, encode: Callable[[JSON], str]) -> None:
+    """Also of those that come again, with the same id, are too many or have another form."""
+    whole = answers_in_messages(decoded(encode(messages)))
+    for _ in range(2):  # the second one is remembered
+        assert whole == (answers_in(encode(messages)) or whole)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_listed"),
+    [
+        (json.dumps(CHAT), True),
+        (f" {json.dumps(CHAT)}\n", True),
+        (json.dumps(CHAT)[:-1], False),
+        (json.dumps([*CHAT, "\ud800"]), False),
+        (f"[1e999, {json.dumps(CHAT)[1:]}", False),
+        (str(CHAT), False),
+        (json.dumps(CHAT[0]), False),
+        (json.dumps([*CHAT, "x" * MAX_PARSED_CHARS]), False),
+        (None, False),
+    ],
+)
+def test_only_a_list_in_json_is_read_message_by_message(text: str | None, *, is_listed: bool) -> None:
+    """Any other text is parsed as a whole, in another way."""
+    assert is_listed is (answers_in(text) is not None)
 
 
 def test_redacted_messages_are_none() -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
+from catalogue.bounds import costs_at_most
 from dialects.spans import TRACE_ID, built_in_reader, calls, span
 from spanscore.model import NOT_RECORDED, CloseReason, Span, Trace
 from spanscore.trajectories.trajectory import trajectories
@@ -105,3 +108,20 @@ def test_a_run_waits_for_a_call_whose_id_has_an_earlier_answer() -> None:
     (run,) = trajectories(trace, built_in_reader())
 
     assert run.completeness.paused == ("book",)
+
+
+@pytest.mark.parametrize(
+    ("ids", "cpu_s"),
+    [([f"c{turn}" for turn in range(240)], 0.2), (["book_0"] * 240, 0.6), ([None] * 240, 0.6)],
+    ids=["own", "the same", "none"],
+)
+def test_a_long_conversation_whose_calls_have_no_spans(ids: list[str | None], cpu_s: float) -> None:
+    """Each request repeats all earlier messages: only what is new in it takes time."""
+    requests = [asked("book", {"day": turn}, key) for turn, key in enumerate(ids)]
+    told = [results((key, f"B-{turn}")) for turn, key in enumerate(ids)]
+    sent = [message for turn in range(240) for message in (assistant(requests[turn]), told[turn])]
+    spans = [chat(turn + 1, *sent[: 2 * turn], said=(request,)) for turn, request in enumerate(requests)]
+
+    with costs_at_most(cpu_s=cpu_s):
+        made = calls(*spans, chat(241, *sent))
+    assert [f"B-{turn}" for turn in range(240)] == [call.result for call in made]

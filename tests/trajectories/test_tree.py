@@ -10,8 +10,8 @@ from dialects.spans import span, start_ns
 from given_readings import GIVEN, given, given_agent, given_call, given_model, given_tree
 from spanscore.contracts import CallReading, CallRequest, Reading
 from spanscore.model import LOG_RECORD, Span
-from spanscore.trajectories.readings import NONE, Readings
-from spanscore.trajectories.tree import SpanTree, topmost
+from spanscore.trajectories.readings import NONE, Readings, topmost
+from spanscore.trajectories.tree import SpanTree
 from traces import lasting
 
 PAY = CallRequest(name="pay")

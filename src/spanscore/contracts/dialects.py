@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from spanscore.model import JSON, NOT_RECORDED, Attributes, Lack, Recorded, Span, value
+from spanscore.model import JSON, NOT_RECORDED, Attributes, Lack, Recorded, Span, struct
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ It is `hidden` if only content shows a refusal and the span does not record it; 
 framework writes the span of a refused call only where a run continues: before any request to a model."""
 
 
-@value
+@struct
 class CallReading:
     """The execution of one tool call as one span records it. Fields that it does not record keep their defaults."""
 
@@ -86,7 +86,7 @@ class CallReading:
     difference."""
 
 
-@value
+@struct
 class CallRequest:
     """A tool call that a model asked for, as its answer lists it."""
 
@@ -97,7 +97,7 @@ class CallRequest:
     """The agent that asked, if the span has the answers of several agents."""
 
 
-@value
+@struct
 class SentMessage:
     """A message that a model was sent, as far as it concerns the calls of tools."""
 
@@ -110,7 +110,7 @@ class SentMessage:
     `arguments` if another call was made than the model asked for."""
 
 
-@value
+@struct
 class Reading:
     """The reading of one span by one dialect. Every part is optional; parts that are not recorded stay empty."""
 
@@ -159,7 +159,7 @@ class Reading:
     still had them. With `is_model`, the record is a request of its own if no model's span is around it."""
 
 
-@value
+@struct
 class ModelReading:
     """The model's side of tool calling, as one dialect reads it from a span."""
 
@@ -188,7 +188,7 @@ class ModelReading:
     calls of a run that was paused and continues in this trace. May be found later too."""
 
 
-@value
+@struct
 class ModelCallReading:
     """One request to a model, besides tool calls, as one span records it. Other fields keep their defaults."""
 

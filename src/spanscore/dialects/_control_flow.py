@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, CallRequest, CallState, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects._literals import literal, parsed_text
-from spanscore.model import Attributes, Recorded, Span, StatusCode
+from spanscore.model import Attributes, Recorded, Span, StatusCode, changed
 
 _ERROR: Final = StatusCode.ERROR.value
 """Looked up once: each span is asked for it."""
@@ -127,13 +126,13 @@ def with_control_flow(span: Span, reading: Reading) -> Reading:
         # A span around the call, or of a step before it.
         is_pause = raised == "waits" and not reading.waits and not any(map(_is_of_a_tool, _exceptions(span)))
         waits = (CallRequest(name=""),) if is_pause else _unapproved(span) if reading.is_model else ()
-        return replace(reading, waits=waits) if waits and not reading.waits else reading
+        return changed(reading, waits=waits) if waits and not reading.waits else reading
     state = raised or (call.state if call.state in _NOT_MADE else _written(span, call))
     if state is not None:
-        call = replace(call, state=state, error=None, error_type=None)
+        call = changed(call, state=state, error=None, error_type=None)
     elif call.error is None and (failure := failure_in(call.result)) is not None:
-        call = replace(call, error=failure)
-    return reading if call is reading.call else replace(reading, call=call)
+        call = changed(call, error=failure)
+    return reading if call is reading.call else changed(reading, call=call)
 
 
 def state_of_result(result: Recorded) -> CallState | None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading
 from spanscore.dialects import _content as content
-from spanscore.model import NOT_RECORDED
+from spanscore.model import NOT_RECORDED, changed
 
 _NOTE: Final = "Note: a human reviewer replaced this tool call before it ran. "
 _EXECUTED: Final = " Executed instead: "
@@ -33,4 +32,4 @@ def edited(answer: CallReading) -> CallReading:
     dot, _, result = others[end:].partition(_RESPONSE)
     if dot != "." or arguments is NOT_RECORDED:
         return answer
-    return replace(answer, name=name, arguments=arguments, result=content.reparsed(result))
+    return changed(answer, name=name, arguments=arguments, result=content.reparsed(result))

@@ -22,7 +22,7 @@ from spanscore.model import JSON, NOT_RECORDED, Recorded, is_too_long
 MAX_PARSED_CHARS: Final = 256 * 1024
 """Longer texts are not parsed: they cost time and are no arguments."""
 MAX_DEPTH: Final = 200
-_LONGEST_KEPT: Final = 4_096
+LONGEST_KEPT: Final = 4_096
 """Characters of a text whose value is kept until the other dialects of its span have asked for it, too."""
 
 # Only what repr() itself writes: ast would warn on stderr about any other escape.
@@ -42,7 +42,7 @@ _UNPARSABLE: Final = (ValueError, SyntaxError, TypeError, MemoryError, Recursion
 
 def parsed_text(value: str) -> Recorded:
     """Return the JSON or Python literal that a text spells. Never change it: the next dialect is given the same."""
-    if len(value) <= _LONGEST_KEPT:
+    if len(value) <= LONGEST_KEPT:
         return _known(value)
     return _parsed(value) if len(value) <= MAX_PARSED_CHARS else NOT_RECORDED
 
@@ -53,6 +53,25 @@ def _parsed(value: str) -> Recorded:
 
 
 _known: Final = lru_cache(maxsize=32)(_parsed)
+
+
+def items_in_json(value: str) -> list[bytes] | None:
+    """Return the JSON of each item of a list, not parsed yet; None if a text is too long, or not the JSON of a list."""
+    if len(value) > MAX_PARSED_CHARS:
+        return None
+    try:
+        return list(map(bytes, _ITEMS_DECODER.decode(value)))
+    except _NO_QUICK_JSON:
+        return None
+
+
+def parsed_item(item: bytes) -> Recorded:
+    """Return the value of an item; NOT_RECORDED if the whole list is parsed in another way."""
+    try:
+        content: JSON = _QUICK_DECODER.decode(item)
+    except _NO_QUICK_JSON:
+        return NOT_RECORDED
+    return content
 
 
 def literal(value: str) -> Recorded:
@@ -139,7 +158,7 @@ def _json(value: str) -> Recorded:
         return NOT_RECORDED
     try:
         content: JSON = _QUICK_DECODER.decode(value)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    except _NO_QUICK_JSON:
         return _json_of_any_kind(value)
     return content
 
@@ -164,6 +183,8 @@ def _finite(token: str) -> float:
 
 _QUICK_DECODER: Final = msgspec.json.Decoder()
 """Takes a third of the time. What it reads, `json` reads the same; it refuses more."""
+_ITEMS_DECODER: Final = msgspec.json.Decoder(list[msgspec.Raw])
+_NO_QUICK_JSON: Final = (msgspec.MsgspecError, ValueError, RecursionError)
 _DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
 
 

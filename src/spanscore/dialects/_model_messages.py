@@ -40,7 +40,14 @@ _ANSWER_WRAPPERS: Final = (
 _FAILED: Final = ("is_error", "isError", "error")
 _ANSWERED: Final = frozenset({"result", "output", "response"})
 _KEYS_OF_ANSWERS: Final = frozenset(_ANSWER_WRAPPERS)
-WORDS_OF_ANSWERS: Final = ("tool", "function_call_output", providers.MCP_CALL, providers.DECISION)
+WORDS_OF_ANSWERS: Final = (
+    "tool",
+    "function_call_output",
+    "functionResponse",
+    "function_response",
+    providers.MCP_CALL,
+    providers.DECISION,
+)
 """Of which every text has one in which `answers` finds something: no encoder escapes letters."""
 LANGCHAIN_DECISION: Final = "hitl_interrupt_decision"
 """LangChain's mark of a message that its `HumanInTheLoopMiddleware` has written."""

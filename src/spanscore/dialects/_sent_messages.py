@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Final
 
 from spanscore.contracts import CallReading, ModelReading, SentMessage
@@ -14,8 +14,21 @@ from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _numbered as numbered
 from spanscore.dialects import _provider_calls as providers
 from spanscore.dialects._edited import edited
-from spanscore.dialects._walked_messages import each_message, walked
-from spanscore.model import EMPTY, JSON, Attributes, AttributeValue, Later, LaterList, OnFirstUse, Recorded
+from spanscore.dialects._literals import LONGEST_KEPT, items_in_json, parsed_item
+from spanscore.dialects._model_messages import AnswersInMessages
+from spanscore.dialects._walked_messages import MAX_NODES, each_message, walked
+from spanscore.model import (
+    EMPTY,
+    JSON,
+    NOT_RECORDED,
+    Attributes,
+    AttributeValue,
+    Later,
+    LaterList,
+    OnFirstUse,
+    Recorded,
+    changed,
+)
 
 DECISIONS: Final = (providers.DECISION, messages.LANGCHAIN_DECISION)
 """Of which every text has one that shows the decision of a person."""
@@ -31,11 +44,14 @@ _TOOL_CALL: Final = re.compile(r"tool_calls\.(\d+)\.tool_call\.(?:function\.)?(.
 _TEXT: Final = "message_content.text"
 _HAND_OFF: Final = "transfer_to_"
 """The beginning of the names that the OpenAI Agents SDK gives hand-offs without a name of their own."""
+_IN_ANSWERS: Final = tuple(word.encode() for word in messages.WORDS_OF_ANSWERS)
+_NO_ANSWERS: Final = AnswersInMessages({}, {}, {})
+_MESSAGES_KEPT: Final = 1_024
 
 
 def reading(said: AttributeValue = None, sent: AttributeValue = None, tools: AttributeValue = None) -> ModelReading:
     """Return the reading of three attributes: the model's answer, the messages it was sent, and its tools."""
-    told = OnFirstUse(lambda: messages.answers_in_messages(content.decoded(sent)))
+    told = OnFirstUse(lambda: answers_in(sent) or messages.answers_in_messages(content.decoded(sent)))
     by_provider = Later(lambda: by_provider_in(said)) if messages.has_provider_calls(said) else EMPTY
     return ModelReading(
         requests=messages.requests_in(said),
@@ -46,6 +62,37 @@ def reading(said: AttributeValue = None, sent: AttributeValue = None, tools: Att
         tool_definitions=EMPTY if tools is None else Later(lambda: messages.definitions(content.decoded(tools))),
         history=LaterList(lambda: history_in(sent)),
     )
+
+
+def answers_in(sent: AttributeValue) -> AnswersInMessages | None:
+    """Return the answers to calls in a text with the JSON of a list of messages, as `answers_in_messages`; else None.
+
+    Each request of an agent repeats all earlier messages: each message is read once.
+    """
+    if not isinstance(sent, str):
+        return None
+    items = items_in_json(sent)
+    if items is None or (len(sent) > MAX_NODES and sum(map(sent.count, "{[")) > MAX_NODES):
+        return None
+    found = AnswersInMessages({}, {}, {})
+    for item in items:
+        told = _known_answers(item) if len(item) <= LONGEST_KEPT else _answers_in(item)
+        if told is None:
+            return None
+        if told is not _NO_ANSWERS:
+            for of_all, of_one in zip(found, told, strict=True):
+                of_all.update(of_one)
+    return found
+
+
+def _answers_in(item: bytes) -> AnswersInMessages | None:
+    message = parsed_item(item)
+    if message is NOT_RECORDED:
+        return None
+    return messages.answers_in_messages([message]) if any(map(item.__contains__, _IN_ANSWERS)) else _NO_ANSWERS
+
+
+_known_answers: Final = lru_cache(maxsize=_MESSAGES_KEPT)(_answers_in)
 
 
 def by_provider_in(said: AttributeValue) -> dict[str, JSON]:
@@ -87,7 +134,7 @@ def without_hand_offs(sent: Sequence[SentMessage]) -> Sequence[SentMessage]:
     if not handed:
         return sent
     return [
-        replace(
+        changed(
             message,
             requests=tuple(each for each in message.requests if each.call_id not in handed),
             answers=tuple(each for each in message.answers if each.call_id not in handed),

@@ -58,9 +58,6 @@ def walked(value: Recorded | Walked) -> Walked:
             pending += [(item, key) for item in reversed(node) if type(item) in _ENTERED]
             continue
         kind = told if type(told := node.get("type")) is str else None  # as `kind_of`, which takes longer
-        if _ENTERED.isdisjoint(map(type, node.values())):  # most objects have nothing but values
-            found.append((node, None, key, kind))
-            continue
         inner = None
         if not _WRAPPERS.isdisjoint(node):
             inner = next((node[wrapper] for wrapper in _WRAPPED if isinstance(node.get(wrapper), dict)), None)

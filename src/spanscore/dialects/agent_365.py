@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import Markers, Reading
@@ -10,7 +9,7 @@ from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai
 from spanscore.dialects._framework import FrameworkDialect
 from spanscore.dialects._langgraph import AFTER_MODEL
-from spanscore.model import Span
+from spanscore.model import Span, changed
 
 _SESSION: Final = "microsoft.session.id"
 _RUN: Final = "invoke_agent "
@@ -34,7 +33,7 @@ class Agent365(FrameworkDialect):
             call = gen_ai.call(span)
             # Without content, a call that has ended has no result either.
             is_open = gen_ai.ARGUMENTS in attributes and gen_ai.RESULT not in attributes and call.error is None
-            return Reading(call=replace(call, state="uncertain") if is_open else call, only_if_asked=True)
+            return Reading(call=changed(call, state="uncertain") if is_open else call, only_if_asked=True)
         conversation = content.text(attributes.get(_SESSION))
         is_graph = operation is None and not span.parent_span_id and conversation is not None
         is_run = is_graph or span.name.startswith(_RUN)

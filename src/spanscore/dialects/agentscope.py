@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar, Final
 
 from spanscore.contracts import CallReading, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import Recorded, Span
+from spanscore.model import Recorded, Span, changed
 
 _ERROR: Final = "error"
 
@@ -33,8 +32,8 @@ def _call(span: Span) -> CallReading:
     call = gen_ai.call(span)
     result = _returned(call.result)
     if call.error is None and content.field(call.result, "state") == _ERROR:
-        return replace(call, result=result, error=content.short(str(result)) or _ERROR)
-    return replace(call, result=result)
+        return changed(call, result=result, error=content.short(str(result)) or _ERROR)
+    return changed(call, result=result)
 
 
 def _returned(result: Recorded) -> Recorded:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, CallRequest, Markers, Reading
@@ -12,7 +11,7 @@ from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import gen_ai, openinference, openllmetry
 from spanscore.dialects._framework import FrameworkDialect
 from spanscore.dialects._literals import literal
-from spanscore.model import NOT_RECORDED, Span
+from spanscore.model import NOT_RECORDED, Span, changed
 
 _PRINTED: Final = re.compile(r"status='(success|failure)' result=(.*) error=(.*?) updated_session_state=.*", re.DOTALL)
 
@@ -62,7 +61,7 @@ class Agno(FrameworkDialect):
             return None
         call = openinference.call(span)
         if call.arguments is NOT_RECORDED:
-            call = replace(call, arguments=content.arguments(span.attributes.get("tool.parameters")))
+            call = changed(call, arguments=content.arguments(span.attributes.get("tool.parameters")))
         return Reading(call=call)
 
 
@@ -93,7 +92,7 @@ def _openllmetry(span: Span) -> CallReading:
     status, result, failure = printed.groups()
     if status == "success":
         value = literal(result)
-        return replace(call, result=result if value is NOT_RECORDED else content.reparsed(value))
+        return changed(call, result=result if value is NOT_RECORDED else content.reparsed(value))
     told = literal(failure)
     error = content.short(told if isinstance(told, str) else failure)
-    return replace(call, result=NOT_RECORDED, error=call.error or error or "error")
+    return changed(call, result=NOT_RECORDED, error=call.error or error or "error")

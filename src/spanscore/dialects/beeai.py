@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import openinference
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import Recorded, Span
+from spanscore.model import Recorded, Span, changed
 
 _SCOPES: Final = frozenset(
     {"openinference.instrumentation.beeai", "@arizeai/openinference-instrumentation-beeai", "beeai-framework"}
@@ -45,7 +44,7 @@ class Beeai(FrameworkDialect):
         call = openinference.call(span)
         if openinference.TOOL_NAME not in attributes:
             return Reading(call=CallReading(error=call.error, error_type=call.error_type), part_of_call=True)
-        return Reading(call=replace(call, arguments=_unwrapped(call.arguments)))
+        return Reading(call=changed(call, arguments=_unwrapped(call.arguments)))
 
 
 def _first_versions(span: Span) -> Reading:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallRequest, CallState, Markers, Reading
@@ -10,7 +9,7 @@ from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import openinference
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import Span
+from spanscore.model import Span, changed
 
 _SCOPES: Final = frozenset(
     {"openinference.instrumentation.claude_agent_sdk", "@arizeai/openinference-instrumentation-claude-agent-sdk"}
@@ -47,7 +46,7 @@ class ClaudeAgentSdk(FrameworkDialect):
         call = openinference.call(span)
         agent = content.text(content.field(call.arguments, "subagent_type")) if call.name in _SUBAGENTS else None
         return Reading(
-            call=replace(call, result=messages.told(call.result), state=_state(span)),
+            call=changed(call, result=messages.told(call.result), state=_state(span)),
             is_agent=True if agent else None,
             agent=agent,
         )

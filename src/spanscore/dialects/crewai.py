@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading, Reading
@@ -13,7 +12,7 @@ from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai, openinference
 from spanscore.dialects._framework import FrameworkDialect
 from spanscore.dialects._literals import literal, printed
-from spanscore.model import JSON, NOT_RECORDED, Later, LaterList, Recorded, Span
+from spanscore.model import JSON, NOT_RECORDED, Later, LaterList, Recorded, Span, changed
 
 _SCOPE: Final = "openinference.instrumentation.crewai"
 _ROLE: Final = "crewai.agent.role"
@@ -80,7 +79,7 @@ def _delegation(span: Span) -> Reading | None:
 def _requests(task: JSON) -> Iterator[CallRequest]:
     agent = content.text(content.field(task, "agent"))
     for request in messages.requests(content.field(task, "messages")):
-        yield replace(request, agent=agent)
+        yield changed(request, agent=agent)
 
 
 def _failures(task: JSON) -> Iterator[tuple[str, str]]:

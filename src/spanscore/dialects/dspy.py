@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from spanscore.contracts import Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import openinference
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import Span
+from spanscore.model import Span, changed
 
 
 class Dspy(FrameworkDialect):
@@ -25,7 +23,7 @@ class Dspy(FrameworkDialect):
             return None
         call = openinference.call(span)
         return Reading(
-            call=replace(
+            call=changed(
                 call,
                 name=span.name.removesuffix(".__call__"),
                 arguments=content.from_signature(content.decoded(span.attributes.get(openinference.INPUT))),

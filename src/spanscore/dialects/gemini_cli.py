@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, CaptureSetting, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import JSON, NOT_RECORDED, Recorded, Span
+from spanscore.model import JSON, NOT_RECORDED, Recorded, Span, changed
 
 _SCOPE: Final = "gemini-cli"
 _TOOL_SPAN: Final = "tool_call"
@@ -88,7 +87,7 @@ def _call(span: Span) -> CallReading:
     # The status comes first, so that it can be read where what follows is cut.
     status = _STATUS.match(told) if isinstance(told, str) else None
     is_cut = call.error is None and status is not None and status[1] in _FAILED
-    return replace(call, error="error") if is_cut else call
+    return changed(call, error="error") if is_cut else call
 
 
 def _reading(span: Span, asked: Recorded, came: Recorded) -> CallReading:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from spanscore.contracts import (
@@ -23,11 +22,11 @@ from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import openinference
+from spanscore.dialects._message_events import CHOICE, ROLES, SENT, TEXT_ROLES, message_list, message_of
 from spanscore.dialects._tool_message import tool_message
 from spanscore.dialects._walked_messages import walked
 from spanscore.model import (
     EMPTY,
-    JSON,
     LOG_RECORD,
     NOT_RECORDED,
     Attributes,
@@ -36,7 +35,7 @@ from spanscore.model import (
     OnFirstUse,
     Recorded,
     Span,
-    SpanEvent,
+    changed,
 )
 
 OPERATION: Final = "gen_ai.operation.name"
@@ -114,19 +113,6 @@ READS_FOR_MODEL_CALLS: Final = model_calls.READS | {INPUT, INSTRUCTIONS}
 
 _CHAT: Final = "chat"
 _MODEL_OPERATIONS: Final = frozenset({_CHAT, "generate_content", "text_completion", "responses"})
-_CHOICE: Final = "gen_ai.choice"
-_TEXT_ROLES: Final = {"gen_ai.user.message": "user", "gen_ai.system.message": "system"}
-_ROLES: Final = {
-    _CHOICE: "assistant",
-    "gen_ai.assistant.message": "assistant",
-    "gen_ai.tool.message": "tool",
-    **_TEXT_ROLES,
-}
-"""The roles of the events that hold one message each."""
-_SENT: Final = frozenset(_ROLES) - {_CHOICE}
-"""The events that hold a message that the model was sent."""
-_EVENT_BODIES: Final = ("gen_ai.event.content", "body")
-"""The attributes that hold a whole message: of Azure's SDKs, and of log records with a text."""
 _CONTENT_EVENT: Final = "gen_ai.client.inference.operation.details"
 _PREFIX: Final = "gen_ai."
 
@@ -143,7 +129,7 @@ class GenAi:
     markers = Markers(
         attributes=frozenset({OPERATION, AGENT, CALL_ID, CONVERSATION, _SESSION, _HANDOFF_TARGET}),
         span_names=(_TOOL_SPAN,),
-        log_names=(_CONTENT_EVENT, *_ROLES),
+        log_names=(_CONTENT_EVENT, *ROLES),
     )
     reads = READS
     reads_for_model_calls = READS_FOR_MODEL_CALLS
@@ -193,7 +179,7 @@ class GenAi:
         output = span.attributes.get(OUTPUT)
         said: Recorded = NOT_RECORDED
         if span.events or span.is_log or not isinstance(output, str) or messages.may_ask(output):
-            said = _message_list(span, OUTPUT, {_CHOICE})
+            said = message_list(span, OUTPUT, {CHOICE})
         parts = walked(said)
         requests = messages.requests(parts) if parts else ()
         asks = (
@@ -206,7 +192,7 @@ class GenAi:
         if not (parts or span.events or span.is_log or INPUT in span.attributes):
             return ModelReading(requests=requests, asks=asks, tool_definitions=definitions)
         by_provider = Later(lambda: messages.answers_of_provider(parts))
-        sent = OnFirstUse(lambda: messages.answers_in_messages(_message_list(span, INPUT, _SENT)))
+        sent = OnFirstUse(lambda: _answers(span))
         return ModelReading(
             requests=requests,
             asks=asks,
@@ -227,15 +213,20 @@ class GenAi:
 
 def model_call(span: Span) -> ModelCallReading:
     """Return the request of a span as the conventions have it: frameworks write them beside what is their own."""
-    sent = _message_list(span, INPUT, _TEXT_ROLES)
+    sent = message_list(span, INPUT, TEXT_ROLES)
     instructions = content.decoded(span.attributes.get(INSTRUCTIONS))
     return model_calls.reading(span.attributes, model_calls.texts(sent, instructions))
+
+
+def _answers(span: Span) -> messages.AnswersInMessages:
+    in_text = sent_messages.answers_in(span.attributes.get(INPUT))
+    return in_text or messages.answers_in_messages(message_list(span, INPUT, SENT))
 
 
 def _history(span: Span) -> Sequence[SentMessage]:
     if INPUT in span.attributes:
         return sent_messages.history_in(span.attributes[INPUT])
-    return sent_messages.history(_message_list(span, INPUT, _SENT))
+    return sent_messages.history(message_list(span, INPUT, SENT))
 
 
 def _is_unmarked_call(span: Span) -> bool:
@@ -263,7 +254,7 @@ def call(span: Span) -> CallReading:
     message = tool_message(read.result)
     if message.content is NOT_RECORDED or message.call_id is None or read.call_id not in {None, message.call_id}:
         return read
-    return replace(read, result=message.content, call_id=message.call_id, error=read.error or message.error)
+    return changed(read, result=message.content, call_id=message.call_id, error=read.error or message.error)
 
 
 def _name_in(span_name: str) -> str | None:
@@ -272,32 +263,8 @@ def _name_in(span_name: str) -> str | None:
 
 def _moved(record: Span) -> Attributes:
     """Return what a log record holds of the span of a request to a model: by its attributes, or as one message."""
-    if record.name in _ROLES:
-        message: dict[str, Any] = {**_message(record.name, record.attributes)}
-        return {OPERATION: _CHAT, OUTPUT if record.name == _CHOICE else INPUT: [message]}
+    if record.name in ROLES:
+        message: dict[str, Any] = {**message_of(record.name, record.attributes)}
+        return {OPERATION: _CHAT, OUTPUT if record.name == CHOICE else INPUT: [message]}
     told = content.with_texts(record).attributes
     return {OPERATION: _CHAT, **{key: value for key, value in told.items() if key.startswith(_PREFIX)}}
-
-
-def _message_list(span: Span, attribute: str, event_names: Container[str]) -> Recorded:
-    """Return the messages of one side: the attribute, else all events that are one message each, in their order."""
-    value = content.decoded(span.attributes.get(attribute))
-    if value is not NOT_RECORDED:
-        return value
-    told = [SpanEvent(span.name, span.start_ns, span.attributes)] if span.is_log else span.events
-    return [_message(event.name, event.attributes) for event in told if event.name in event_names]
-
-
-def _message(event_name: str, attributes: Attributes) -> dict[str, JSON]:
-    held = dict(attributes)
-    fields = {key: content.reparsed(content.decoded(value)) for key, value in held.items()}
-    for body in [fields.pop(key, None) for key in _EVENT_BODIES]:
-        fields |= body if isinstance(body, dict) else {}
-    match fields.get("content"):
-        case dict() as wrapped if isinstance(
-            wrapped.get("parts"), list
-        ):  # Google's frameworks wrap a message with its role
-            fields = wrapped
-        case told if event_name in _TEXT_ROLES and not isinstance(told, list) and "content" in held:
-            fields["content"] = content.text(held["content"])  # what a user says may look like JSON
-    return {"role": _ROLES[event_name], **fields}

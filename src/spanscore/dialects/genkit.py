@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import chain
 from typing import Final
 
@@ -12,7 +11,7 @@ from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import JSON, AttributeValue, Later, LaterList, Recorded, Span
+from spanscore.model import JSON, AttributeValue, Later, LaterList, Recorded, Span, changed
 
 _SUBTYPE: Final = "genkit:metadata:subtype"
 _NAME: Final = "genkit:name"
@@ -99,8 +98,8 @@ def _call(span: Span) -> CallReading:
     name = content.text(attributes.get(_NAME)) or span.name
     call = content.call(span, name, attributes.get(_INPUT), attributes.get(_OUTPUT))
     if attributes.get(_SUBTYPE) == _WRAPPING:
-        call = replace(call, result=_unwrapped(call.result))
-    return replace(call, error="error") if call.error is None and attributes.get(_STATE) == "error" else call
+        call = changed(call, result=_unwrapped(call.result))
+    return changed(call, error="error") if call.error is None and attributes.get(_STATE) == "error" else call
 
 
 def _unwrapped(result: Recorded) -> Recorded:

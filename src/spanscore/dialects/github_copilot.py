@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, CaptureSetting, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import NOT_RECORDED, Span
+from spanscore.model import NOT_RECORDED, Span, changed
 
 _HOOK: Final = "execute_hook"
 _HOOK_TYPE: Final = "copilot_chat.hook_type"
@@ -53,7 +52,7 @@ class GithubCopilot(FrameworkDialect):
 def _call(span: Span) -> CallReading:
     call = gen_ai.call(span)
     is_hashed = call.name is not None and _HASHED.fullmatch(call.name) is not None
-    return replace(call, name=content.text(span.attributes.get(_MCP_TOOL))) if is_hashed else call
+    return changed(call, name=content.text(span.attributes.get(_MCP_TOOL))) if is_hashed else call
 
 
 def _refused(span: Span) -> CallReading | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import ClassVar, Final
 
 from spanscore.contracts import (
@@ -21,7 +20,7 @@ from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai, openinference
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import JSON, NOT_RECORDED, Later, LaterList, Recorded, Span
+from spanscore.model import JSON, NOT_RECORDED, Later, LaterList, Recorded, Span, changed
 
 _ARGUMENTS: Final = "gcp.vertex.agent.tool_call_args"
 _RESPONSE: Final = "gcp.vertex.agent.tool_response"
@@ -96,7 +95,7 @@ class GoogleAdk(FrameworkDialect):
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
-        return replace(
+        return changed(
             sent_messages.reading(span.attributes.get(_LLM_RESPONSE)),
             answers=Later(lambda: _answers(span)),
             history=LaterList(lambda: tuple(map(_message, sent_messages.history(_sent(span))))),
@@ -109,7 +108,7 @@ class GoogleAdk(FrameworkDialect):
         reading = model_calls.reading(span.attributes, model_calls.texts(_sent(span), told))
         # Under OpenInference the run of an agent says that it is a request.
         is_run = span.name.startswith("invoke_agent ")
-        return replace(reading, is_request=False if is_run else None)
+        return changed(reading, is_request=False if is_run else None)
 
 
 def _sent(span: Span) -> Recorded:
@@ -123,8 +122,8 @@ def _answers(span: Span) -> dict[str, JSON]:
 
 
 def _message(sent: SentMessage) -> SentMessage:
-    answers = tuple(replace(answer, result=_unwrapped(answer.result)) for answer in sent.answers)
-    return replace(sent, answers=answers) if answers else sent
+    answers = tuple(changed(answer, result=_unwrapped(answer.result)) for answer in sent.answers)
+    return changed(sent, answers=answers) if answers else sent
 
 
 def _call(span: Span) -> CallReading:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import (
@@ -20,7 +19,7 @@ from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import NOT_RECORDED, AttributeValue, Later, Span
+from spanscore.model import NOT_RECORDED, AttributeValue, Later, Span, changed
 
 _TOOL_NAME: Final = "haystack.tool.name"
 _ERROR: Final = "haystack.tool.error"
@@ -87,9 +86,9 @@ class Haystack(FrameworkDialect):
         if attributes.get(_COMPONENT_TYPE) == "Agent":
             return _conversation(given, said)
         if _is_generator(span):
-            return replace(sent_messages.reading(said, given, given), asks=_asks(said))
+            return changed(sent_messages.reading(said, given, given), asks=_asks(said))
         if _invokes_tools(span):
-            return replace(sent_messages.reading(sent=said), asks=content.decoded(said) is NOT_RECORDED)
+            return changed(sent_messages.reading(sent=said), asks=content.decoded(said) is NOT_RECORDED)
         return sent_messages.reading(attributes.get(f"{_LLM}.output"), tools=attributes.get("haystack.agent.tools"))
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
@@ -151,5 +150,5 @@ def _call(span: Span) -> CallReading:
     call = content.call(span, name, attributes.get("haystack.agent.step.tool.input"), attributes.get(_OUTPUT))
     if call.error is None and content.is_true(attributes.get(_ERROR)):
         failure = content.text(content.field(call.result, "error")) or "error"
-        return replace(call, error=content.short(failure))
+        return changed(call, error=content.short(failure))
     return call

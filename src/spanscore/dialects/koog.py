@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, CaptureSetting, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import NOT_RECORDED, Span
+from spanscore.model import NOT_RECORDED, Span, changed
 
 _EVENT: Final = "koog.event.id"
 _AGENT: Final = "gen_ai.agent.id"
@@ -44,5 +43,5 @@ def _call(span: Span) -> CallReading:
     if call.result != {}:
         return call
     if call.error is None and _DESCRIPTION not in span.attributes:
-        return replace(call, result=NOT_RECORDED, error="no such tool")
-    return call if call.error is None else replace(call, result=NOT_RECORDED)
+        return changed(call, result=NOT_RECORDED, error="no such tool")
+    return call if call.error is None else changed(call, result=NOT_RECORDED)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import Span
+from spanscore.model import Span, changed
 
 _TYPE: Final = "lmnr.span.type"
 _INPUT: Final = "lmnr.span.input"
@@ -61,9 +60,9 @@ def _call(span: Span) -> CallReading:
     match call.arguments:
         case {"action": dict(action), **others} if "kind" in action and not others:
             given = {key: value for key, value in action.items() if key != "kind"}
-            return replace(call, name=None, arguments=given)
+            return changed(call, name=None, arguments=given)
         case {"tool_input": {"name": str(name), "arguments": str(written)}} if span.name == _UNKNOWN_TOOL:
             told = content.field(call.result, "content")
             error = content.text(content.field(told[0], "text")) if isinstance(told, list) and told else None
-            return replace(call, name=name, arguments=content.arguments(written), error=call.error or error or "error")
+            return changed(call, name=name, arguments=content.arguments(written), error=call.error or error or "error")
     return call

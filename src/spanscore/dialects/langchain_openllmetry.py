@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelReading, Reading
@@ -13,7 +12,7 @@ from spanscore.dialects import gen_ai, openllmetry
 from spanscore.dialects._framework import FrameworkDialect
 from spanscore.dialects._langgraph import INTEGRATION, continues, stops_before_tools
 from spanscore.dialects._tool_message import output_message
-from spanscore.model import JSON, NOT_RECORDED, Recorded, Span
+from spanscore.model import JSON, NOT_RECORDED, Recorded, Span, changed
 
 _JAVASCRIPT: Final = "@traceloop/instrumentation-langchain"
 _PYTHON: Final = "opentelemetry.instrumentation.langchain"
@@ -42,7 +41,7 @@ class LangchainOpenllmetry(FrameworkDialect):
             run = _graph(span)
             integration = content.text(attributes.get(_INTEGRATION)) if run else None
             if continues(span, openllmetry.ENTITY_INPUT, integration):
-                return replace(run or Reading(), resumes=True)
+                return changed(run or Reading(), resumes=True)
             return run or (Reading(is_model=True) if _answer(span) else None)
         given = content.decoded(content.first_text(attributes, (openllmetry.ENTITY_INPUT, gen_ai.ARGUMENTS)))
         message = output_message(
@@ -68,7 +67,7 @@ class LangchainOpenllmetry(FrameworkDialect):
         if not answer:
             return None
         sent = sent_messages.reading(sent=span.attributes.get(openllmetry.ENTITY_INPUT))
-        return replace(sent, requests=messages.requests(answer))
+        return changed(sent, requests=messages.requests(answer))
 
 
 def _graph(span: Span) -> Reading | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallReading, ModelReading, Reading, SentMessage
@@ -14,7 +13,7 @@ from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects._framework import FrameworkDialect
 from spanscore.dialects._langgraph import INTEGRATION, continues, graph, stops_before_tools
 from spanscore.dialects._tool_message import ToolMessage, tool_message
-from spanscore.model import JSON, NOT_RECORDED, AttributeValue, LaterList, Recorded, Span
+from spanscore.model import JSON, NOT_RECORDED, AttributeValue, LaterList, Recorded, Span, changed
 
 _TYPE: Final = "langfuse.observation.type"
 _INPUT: Final = "langfuse.observation.input"
@@ -67,7 +66,7 @@ class Langfuse(FrameworkDialect):
     def read_model(self, span: Span) -> ModelReading | None:
         sent = span.attributes.get(_INPUT)
         reading = sent_messages.reading(span.attributes.get(_OUTPUT), sent)
-        return replace(reading, history=LaterList(lambda: _history(sent)))
+        return changed(reading, history=LaterList(lambda: _history(sent)))
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
         attributes = span.attributes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, CaptureSetting, Markers, ModelCallReading, ModelReading, Reading
@@ -13,7 +12,7 @@ from spanscore.dialects import gen_ai
 from spanscore.dialects._framework import FrameworkDialect
 from spanscore.dialects._langgraph import continues, graph, stops_before_tools
 from spanscore.dialects._tool_message import ToolMessage, output_message
-from spanscore.model import NOT_RECORDED, Recorded, Span
+from spanscore.model import NOT_RECORDED, Recorded, Span, changed
 
 _KIND: Final = "langsmith.span.kind"
 _PROMPT: Final = "gen_ai.prompt"
@@ -50,7 +49,7 @@ class Langsmith(FrameworkDialect):
         run = graph(span.name, node, agent, is_marked=not span.parent_span_id) if kind == "chain" else Reading()
         integration = content.text(attributes.get(_INTEGRATION)) if run.is_agent else None
         if _is_claude(span):
-            run = replace(run, agent=None)  # its name is the same for all
+            run = changed(run, agent=None)  # its name is the same for all
         return Reading(
             call=_call(span) if kind == "tool" and "ai.operationId" not in attributes else None,
             is_model=kind == "llm",

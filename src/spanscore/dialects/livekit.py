@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Reading
@@ -12,7 +11,7 @@ from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import JSON, Attributes, AttributeValue, Span
+from spanscore.model import JSON, Attributes, AttributeValue, Span, changed
 
 _LABEL: Final = "lk.agent_label"
 _ID: Final = "lk.function_tool.id"
@@ -48,7 +47,7 @@ class Livekit(FrameworkDialect):
         if not isinstance(asked, list):
             return None
         calls: JSON = [{**each, "type": "function_call"} for each in asked if isinstance(each, dict)]
-        return replace(sent_messages.reading(sent=span.attributes.get(_SENT)), requests=messages.requests(calls))
+        return changed(sent_messages.reading(sent=span.attributes.get(_SENT)), requests=messages.requests(calls))
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
         if _ASKED not in span.attributes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallReading, ModelReading, Reading
@@ -12,7 +11,7 @@ from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import gen_ai, openinference, openllmetry
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import Recorded, Span
+from spanscore.model import Recorded, Span, changed
 
 MAX_AGENT_CHARS: Final = 200
 _TOOL_ARGUMENTS: Final = "tool.arguments"
@@ -116,7 +115,7 @@ def _openllmetry(span: Span) -> CallReading:
     )
     has_ended = openllmetry.ENTITY_OUTPUT in span.attributes or call.error is not None
     # Without content, a call that waits and one that failed lack the second span alike.
-    return call if has_ended else replace(call, state="uncertain", may_have_failed=True)
+    return call if has_ended else changed(call, state="uncertain", may_have_failed=True)
 
 
 def _call(span: Span, arguments: Recorded, output: Recorded, call_id: str | None) -> CallReading:

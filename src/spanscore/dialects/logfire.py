@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Reading
@@ -12,7 +11,7 @@ from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import mcp
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import JSON, NOT_RECORDED, LaterList, Span
+from spanscore.model import JSON, NOT_RECORDED, LaterList, Span, changed
 
 _SPAN_TYPE: Final = "logfire.span_type"
 _SCOPE: Final = "logfire.openai_agents"
@@ -70,7 +69,7 @@ class Logfire(FrameworkDialect):
         if isinstance(events, list):
             said.append([event for event in events if content.field(event, "event.name") == "gen_ai.choice"])
         sent = span.attributes.get(_RAW_INPUT) or span.attributes.get("input")
-        return replace(
+        return changed(
             sent_messages.reading(sent=sent),
             history=LaterList(lambda: sent_messages.without_hand_offs(sent_messages.history_in(sent))),
             requests=messages.requests([part for part in said if isinstance(part, (list, dict))]),
@@ -90,7 +89,7 @@ def _call(span: Span, name: str | None) -> CallReading:
     """Return the call, which may wait if it has neither a result nor a failure."""
     call = content.call(span, name, span.attributes.get("input"), span.attributes.get("output"))
     may_wait = call.result is None and call.error is None
-    return replace(call, state="uncertain", result=NOT_RECORDED) if may_wait else call
+    return changed(call, state="uncertain", result=NOT_RECORDED) if may_wait else call
 
 
 def _tool_of_server(span: Span) -> Reading | None:

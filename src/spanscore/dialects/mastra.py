@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallReading, ModelReading, Reading
@@ -11,7 +10,7 @@ from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai, openinference
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import NOT_RECORDED, Recorded, Span, StatusCode
+from spanscore.model import NOT_RECORDED, Recorded, Span, StatusCode, changed
 
 _TYPE: Final = "mastra.span.type"
 _STEP: Final = "model_step"
@@ -77,7 +76,7 @@ class Mastra(FrameworkDialect):
         is_step = span.attributes[_TYPE] == _STEP
         sent = content.decoded(span.attributes.get(_SENT))
         reading = model_calls.reading(span.attributes, model_calls.texts(sent))
-        return replace(reading, is_request=None if is_step else False)
+        return changed(reading, is_request=None if is_step else False)
 
 
 def _conversation(span: Span) -> str | None:
@@ -131,7 +130,7 @@ def _call(span: Span) -> CallReading:
         attributes.get(gen_ai.CALL_ID, attributes.get("tool_call.id")),
     )
     refusal = _refusal(call.result)
-    return call if refusal is None or call.error is not None else replace(call, error=refusal)
+    return call if refusal is None or call.error is not None else changed(call, error=refusal)
 
 
 def _refusal(result: Recorded) -> str | None:

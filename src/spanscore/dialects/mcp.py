@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, Markers, Reading
@@ -10,7 +9,7 @@ from spanscore.dialects import _content as content
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import gen_ai, openllmetry
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import NOT_RECORDED, Recorded, Span
+from spanscore.model import NOT_RECORDED, Recorded, Span, changed
 
 _METHOD: Final = "mcp.method.name"
 _OTHER_METHOD: Final = "mcp.method"
@@ -70,7 +69,7 @@ def _call(span: Span) -> CallReading:
     if error is None and content.field(call.result, "isError") is True:
         error = content.short(str(result)) or "error"
     others = _other_names(span, name) if name else ()
-    return replace(call, name=name, result=result, error=error, error_type=error_type, other_names=others)
+    return changed(call, name=name, result=result, error=error, error_type=error_type, other_names=others)
 
 
 def _other_names(span: Span, name: str) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelCallReading, ModelReading, Reading
@@ -12,7 +11,7 @@ from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects._framework import FrameworkDialect
 from spanscore.dialects._langgraph import graph, metadata
 from spanscore.dialects._tool_message import tool_message
-from spanscore.model import LaterList, Span
+from spanscore.model import LaterList, Span, changed
 
 _TYPE: Final = "mlflow.spanType"
 _AGENT: Final = "lc_agent_name"
@@ -81,7 +80,7 @@ class Mlflow(FrameworkDialect):
             attributes.get("mlflow.spanInputs"),
             attributes.get("mlflow.chat.tools"),
         )
-        return replace(told, history=LaterList(lambda: sent_messages.without_hand_offs(told.history)))
+        return changed(told, history=LaterList(lambda: sent_messages.without_hand_offs(told.history)))
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
         attributes = span.attributes

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import openinference
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import AttributeValue, Span
+from spanscore.model import AttributeValue, Span, changed
 
 _PREFIXES: Final = ("nat", "aiq")
 """Of its attributes; the second is that of the versions before 1.3."""
@@ -50,7 +49,7 @@ def _is_called(span: Span) -> bool:
 
 def _call(span: Span) -> CallReading:
     named = None if _own(span, _KIND) == "TOOL" else _own(span, _FUNCTION)
-    return replace(openinference.call(span), name=named or span.name)
+    return changed(openinference.call(span), name=named or span.name)
 
 
 def _own(span: Span, key: str) -> str | None:

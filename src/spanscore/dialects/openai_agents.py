@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, CallRequest, CaptureSetting, Markers, ModelReading, Reading
@@ -13,7 +12,7 @@ from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai, openinference
 from spanscore.dialects._framework import FrameworkDialect
 from spanscore.dialects._literals import printed
-from spanscore.model import JSON, NOT_RECORDED, Attributes, LaterList, Recorded, Span, StatusCode
+from spanscore.model import JSON, NOT_RECORDED, Attributes, LaterList, Recorded, Span, StatusCode, changed
 
 _PYTHON: Final = "openinference.instrumentation.openai_agents"
 _JAVASCRIPT: Final = "@arizeai/openinference-instrumentation-openai-agents"
@@ -93,14 +92,14 @@ def _call(span: Span, call: CallReading, result: str) -> CallReading | None:
     Else return None: the conventions suffice.
     """
     if span.status_code == StatusCode.ERROR and span.status_message.endswith(_REFUSED):
-        return replace(call, state="refused")
+        return changed(call, state="refused")
     if span.scope == _JAVASCRIPT and span.status_code == StatusCode.ERROR and not span.status_message:
-        return replace(call, refusal="hidden at start")
+        return changed(call, refusal="hidden at start")
     if span.scope == _JAVASCRIPT or result in span.attributes or call.error is not None:
         return None
     # With OpenInference's switch for the GenAI conventions the id stands there alone.
     call_id = call.call_id or content.text(span.attributes.get(gen_ai.CALL_ID))
-    return replace(call, state="uncertain", call_id=call_id)
+    return changed(call, state="uncertain", call_id=call_id)
 
 
 def _has_calls(attributes: Attributes) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, CallRequest, CaptureSetting, Markers, ModelReading, Reading
@@ -13,7 +12,7 @@ from spanscore.dialects import gen_ai
 from spanscore.dialects._framework import FrameworkDialect
 from spanscore.dialects._literals import printed
 from spanscore.dialects._tool_message import tool_message
-from spanscore.model import Span
+from spanscore.model import Span, changed
 
 _FAILURE: Final = "gen_ai.framework.error.message"
 _FRAMEWORKS: Final = (
@@ -99,7 +98,7 @@ class Openlit(FrameworkDialect):
         if not any((request.call_id or "").startswith(_ITEM) for request in asked):
             return None
         call_id = content.identifier(span.attributes.get(gen_ai.CALL_ID)) if len(asked) == 1 else None
-        return ModelReading(requests=tuple(replace(request, call_id=call_id) for request in asked))
+        return ModelReading(requests=tuple(changed(request, call_id=call_id) for request in asked))
 
 
 def _around_calls(span: Span) -> Reading | None:

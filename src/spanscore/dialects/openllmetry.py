@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import (
@@ -21,7 +20,7 @@ from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _numbered as numbered
 from spanscore.dialects import gen_ai
-from spanscore.model import JSON, Later, Span
+from spanscore.model import JSON, Later, Span, changed
 
 KIND: Final = "traceloop.span.kind"
 ENTITY_NAME: Final = "traceloop.entity.name"
@@ -96,7 +95,7 @@ class Openllmetry:
         # Later versions write the messages as the semantic conventions do.
         user, system = model_calls.numbered_texts(span.attributes, _PROMPT, _TEXT)
         reading = gen_ai.model_call(span)
-        return replace(reading, user_text=reading.user_text or user, system_text=reading.system_text or system)
+        return changed(reading, user_text=reading.user_text or user, system_text=reading.system_text or system)
 
 
 def _is_model(span: Span) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import Markers, ModelCallReading, ModelReading, Reading
@@ -12,7 +11,7 @@ from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai, openinference
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import JSON, Later, Span
+from spanscore.model import JSON, Later, Span, changed
 
 _TURNS: Final = "pipecat.turn"
 _SERVICES: Final = "pipecat"
@@ -43,14 +42,14 @@ class Pipecat(FrameworkDialect):
         if span.scope != _OBSERVED or told is None or span.attributes.get(openinference.KIND) != "TOOL":
             return None
         kind = content.error_type(span) or _kind(told)
-        return Reading(call=replace(openinference.call(span), error=content.named(kind, told), error_type=kind))
+        return Reading(call=changed(openinference.call(span), error=content.named(kind, told), error_type=kind))
 
     def read_model(self, span: Span) -> ModelReading | None:
         if span.scope != _SERVICES:
             return None
         sent = span.attributes.get(_SENT)
         told = sent_messages.reading(sent=sent, tools=span.attributes.get(_TOOLS))
-        return replace(told, leaves_out_requests=True, failures=Later(lambda: _failures(told)))
+        return changed(told, leaves_out_requests=True, failures=Later(lambda: _failures(told)))
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
         if span.scope != _SERVICES:

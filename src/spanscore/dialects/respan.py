@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, Markers, ModelReading, Reading
@@ -11,7 +10,7 @@ from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai, openinference, openllmetry
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import AttributeValue, Span
+from spanscore.model import AttributeValue, Span, changed
 
 _KIND: Final = "respan.entity.log_type"
 _ASKED: Final = "gen_ai.completion.0.tool_calls"
@@ -46,7 +45,7 @@ class Respan(FrameworkDialect):
     def read_model(self, span: Span) -> ModelReading | None:
         asked = content.reparsed(content.decoded(span.attributes.get(_ASKED)))
         reading = sent_messages.reading(sent=span.attributes.get(openllmetry.ENTITY_INPUT))
-        return replace(reading, requests=messages.requests([{"role": "assistant", "tool_calls": asked}]))
+        return changed(reading, requests=messages.requests([{"role": "assistant", "tool_calls": asked}]))
 
 
 def _call(span: Span) -> CallReading | None:
@@ -55,10 +54,10 @@ def _call(span: Span) -> CallReading | None:
     call = openllmetry.call(span)
     match call.arguments:
         case {"name": call.name, "arguments": dict(named), **others} if not others:
-            return replace(call, arguments=named)
+            return changed(call, arguments=named)
     if given is None and answer is None:
         return None if _OTHERS.intersection(span.attributes) else call
-    return replace(
+    return changed(
         call,
         arguments=call.arguments if given is None else content.arguments(given),
         result=call.result if answer is None else content.decoded(answer),

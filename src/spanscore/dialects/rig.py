@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, CaptureSetting, Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import Span
+from spanscore.model import Span, changed
 
 _OUTCOME: Final = "gen_ai.tool.call.outcome"
 _ERROR_TYPE: Final = "gen_ai.tool.error.type"
@@ -38,7 +37,7 @@ class Rig(FrameworkDialect):
         attributes = span.attributes
         if attributes.get(gen_ai.OPERATION) != gen_ai.EXECUTE_TOOL or not _is_rig(span):
             return None
-        call = replace(gen_ai.call(span), name=content.text(attributes.get(gen_ai.TOOL_NAME)))
+        call = changed(gen_ai.call(span), name=content.text(attributes.get(gen_ai.TOOL_NAME)))
         return Reading(call=call if call.error is not None else _with_failure(span, call))
 
 
@@ -54,8 +53,8 @@ def _with_failure(span: Span, call: CallReading) -> CallReading:
     if outcome in _FAILED or kind is not None:
         kind = kind or (outcome if outcome != "error" else None)
         told = call.result if isinstance(call.result, str) else ""
-        return replace(call, error=content.named(kind, told) or "error", error_type=kind)
+        return changed(call, error=content.named(kind, told) or "error", error_type=kind)
     if outcome is None and call.name is None:
-        return replace(call, error=_NOT_RUN)
+        return changed(call, error=_NOT_RUN)
     logged = next((line for event in span.events if (line := _LOGGED.match(event.name))), None)
-    return call if logged is None else replace(call, error=content.short(logged.string[logged.end() :]) or "error")
+    return call if logged is None else changed(call, error=content.short(logged.string[logged.end() :]) or "error")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import Markers, Reading
 from spanscore.dialects import _content as content
 from spanscore.dialects import openinference
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import Recorded, Span
+from spanscore.model import Recorded, Span, changed
 
 _SANITIZE: Final = "sanitize_inputs_outputs"
 
@@ -31,7 +30,7 @@ class Smolagents(FrameworkDialect):
             return Reading(is_agent=True, agent=span.name.removesuffix(".run"))
         if kind != "TOOL":
             return None
-        return Reading(call=replace(openinference.call(span), arguments=_arguments(span)))
+        return Reading(call=changed(openinference.call(span), arguments=_arguments(span)))
 
 
 def _arguments(span: Span) -> Recorded:

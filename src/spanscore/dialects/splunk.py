@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallRequest, CaptureSetting, Markers, Reading
@@ -10,7 +9,7 @@ from spanscore.dialects import _content as content
 from spanscore.dialects import gen_ai
 from spanscore.dialects._framework import FrameworkDialect
 from spanscore.dialects._langgraph import AFTER_MODEL
-from spanscore.model import AttributeValue, Span
+from spanscore.model import AttributeValue, Span, changed
 
 _SCOPE: Final = "opentelemetry.util.genai"
 _SAMPLED: Final = "gen_ai.evaluation.sampled"
@@ -45,7 +44,7 @@ class Splunk(FrameworkDialect):
             if call.tool_type is None:  # in this scope, only the OpenAI Agents SDK has one
                 return None
             if gen_ai.RESULT not in attributes and call.error is None:
-                call = replace(call, state="uncertain", may_have_failed=True)
+                call = changed(call, state="uncertain", may_have_failed=True)
             return Reading(call=call, only_if_asked=True)
         if attributes.get(_FRAMEWORK) == _OPENAI_AGENTS:
             return Reading(refuses_silently=True, leaves_out_calls=gen_ai.INPUT in attributes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CaptureSetting, Markers, Reading
@@ -10,7 +9,7 @@ from spanscore.dialects import _content as content
 from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import gen_ai
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import AttributeValue, Span
+from spanscore.model import AttributeValue, Span, changed
 
 _OUTCOME: Final = "tanstack.ai.tool.outcome"
 _ITERATIONS: Final = "tanstack.ai.iterations"
@@ -45,7 +44,7 @@ class TanstackAi(FrameworkDialect):
         given = _said(attributes.get(gen_ai.INPUT))
         answer = None if has_failed else _said(attributes.get(gen_ai.OUTPUT))
         return Reading(
-            call=replace(
+            call=changed(
                 call,
                 arguments=call.arguments if given is None else content.arguments(given),
                 result=call.result if answer is None else content.decoded(answer),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import CallReading, CallRequest, Markers, ModelCallReading, ModelReading, Precedence, Reading
@@ -12,7 +11,7 @@ from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai, openinference
 from spanscore.dialects._langgraph import AFTER_MODEL
 from spanscore.dialects._tool_message import output_message
-from spanscore.model import Span
+from spanscore.model import Span, changed
 
 _KIND: Final = "gen_ai.span.kind"
 _OPENAI_AGENTS: Final = "traceai_openai_agents"
@@ -93,4 +92,4 @@ def _call(span: Span, *, is_interrupted: bool) -> CallReading:
     # Without content, a call that has ended has no result either.
     is_silent = openinference.INPUT in attributes and openinference.OUTPUT not in attributes
     is_open = span.scope == _OPENAI_AGENTS and is_silent and call.error is None
-    return replace(call, state="uncertain") if is_open else call
+    return changed(call, state="uncertain") if is_open else call

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from spanscore.contracts import Markers, ModelReading, Reading
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import openinference
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import Span
+from spanscore.model import Span, changed
 
 _TYPE: Final = "span_type"
 _PREFIX: Final = "Tool call - "
@@ -28,7 +27,7 @@ class Uipath(FrameworkDialect):
         kind = str(span.attributes.get(_TYPE, "")).lower()
         if kind == "tool" or openinference.TOOL_NAME in span.attributes:
             call = openinference.call(span)
-            return Reading(call=replace(call, name=(call.name or span.name).removeprefix(_PREFIX)))
+            return Reading(call=changed(call, name=(call.name or span.name).removeprefix(_PREFIX)))
         return Reading(
             is_model=kind == "llm",
             is_agent=True if kind == "agent" else None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from spanscore.contracts import CallReading, Markers, ModelReading, Reading, SentMessage
@@ -12,7 +11,7 @@ from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import AttributeValue, LaterList, Span
+from spanscore.model import AttributeValue, LaterList, Span, changed
 
 _ENTITY: Final = "entity.type"
 _RUN: Final = "operation.id"
@@ -97,7 +96,7 @@ def _history(sent: AttributeValue) -> Sequence[SentMessage]:
     asked = [part for node in nodes for part in _parts(node, "tool-approval-request")]
     ids = {content.text(part.get("approvalId")): content.text(part.get("toolCallId")) for part in asked}
     return [
-        replace(message, answers=(*_decisions(node, ids), *message.answers))
+        changed(message, answers=(*_decisions(node, ids), *message.answers))
         for node in nodes
         for message in sent_messages.history([node])
     ]

@@ -54,7 +54,10 @@ from spanscore.model.tool_call import call_by_hand
 from spanscore.model.values import Later as Later
 from spanscore.model.values import LaterList as LaterList
 from spanscore.model.values import OnFirstUse as OnFirstUse
+from spanscore.model.values import changed as changed
+from spanscore.model.values import struct as struct
 from spanscore.model.values import value as value
+from spanscore.model.values import values_of as values_of
 
 
 class Unit(enum.StrEnum):

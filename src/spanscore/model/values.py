@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeVar, dataclass_transform
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any, Final, Generic, TypeVar, cast, dataclass_transform
+
+import msgspec
 
 from spanscore.model.spans import JSON
 
@@ -19,6 +21,37 @@ def value(cls: type[_T]) -> type[_T]:
     At run time, to keep it frozen takes three times as long, and defaults of parameters by keyword are dear.
     """
     return dataclass(slots=True, unsafe_hash=True)(cls)
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+def struct(cls: type[_T]) -> type[_T]:
+    """Make a frozen dataclass with fields by keyword, of which several are made for each span.
+
+    To make one takes a fifth of the time of any other dataclass, and a `changed` copy a twentieth. The class has no
+    methods of its own.
+    """
+    described: Any = dataclass(cls)
+    listed = [(each.name, Any, *_default(each)) for each in fields(described)]
+    # By its fields, `dataclasses` knows the class.
+    namespace = {"__doc__": cls.__doc__, "__dataclass_fields__": described.__dataclass_fields__}
+    made: Any = msgspec.defstruct(cls.__name__, listed, namespace=namespace, module=cls.__module__, frozen=True)
+    return cast("type[_T]", made)
+
+
+def _default(described: Field[Any]) -> tuple[Any, ...]:
+    if described.default_factory is not MISSING:
+        return (msgspec.field(default_factory=described.default_factory),)
+    return () if described.default is MISSING else (described.default,)
+
+
+values_of: Final[Callable[[object], tuple[Any, ...]]] = msgspec.structs.astuple  # type: ignore[assignment]
+"""Returns the values of a `struct`, in the order of its fields."""
+
+
+def changed(struct: _T, **changes: Any) -> _T:
+    """Return a copy of a `struct` with other values of some fields, as `dataclasses.replace` does of any dataclass."""
+    copy: _T = msgspec.structs.replace(struct, **changes)  # type: ignore[type-var]
+    return copy
 
 
 class OnFirstUse(Generic[_Content]):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from spanscore.compare.matching import json_equal, json_key
 from spanscore.contracts import CallReading, CallRequest
-from spanscore.model import JSON, NOT_RECORDED, Recorded
+from spanscore.model import JSON, NOT_RECORDED, Recorded, changed
 from spanscore.trajectories.requested import Requested
 
 _SHORTEST_CUT: Final = 128
@@ -177,7 +176,7 @@ def _completed(call: CallReading, rank: int | None, requested: Requested) -> Cal
         arguments = _named(call.sole_argument, requested.definitions.get(call.name or ""))
     if name is call.name and arguments is call.arguments and call_id is call.call_id:
         return call
-    return replace(call, name=name, arguments=arguments, call_id=call_id)
+    return changed(call, name=name, arguments=arguments, call_id=call_id)
 
 
 def _is_edited(call: CallReading, request: CallRequest) -> bool:
@@ -215,7 +214,7 @@ def _with_results(calls: Sequence[CallReading], requested: Requested) -> list[Ca
         if call.call_id is not None and times[call.call_id] == 1 and _lacks_result(call)
     }
     for call_id, result in requested.handed_back(lacking).items():
-        found[lacking[call_id]] = replace(found[lacking[call_id]], result=result)
+        found[lacking[call_id]] = changed(found[lacking[call_id]], result=result)
     return found
 
 
@@ -224,7 +223,7 @@ def _as_asked(call: CallReading, asked_for: frozenset[str]) -> CallReading:
     if not call.other_names or call.name in asked_for:
         return call
     name = next((name for name in call.other_names if name in asked_for), call.name)
-    return replace(call, name=name)
+    return changed(call, name=name)
 
 
 def _lacks_result(call: CallReading) -> bool:

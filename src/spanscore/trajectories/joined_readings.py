@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
-from operator import attrgetter
+from dataclasses import fields
+from itertools import compress
+from operator import is_not
 from typing import Any, Final
 
 from spanscore.compare.differences import json_text
 from spanscore.contracts import CallReading, CallState, ModelCallReading, ModelReading, Reading, SentMessage
-from spanscore.model import EMPTY, JSON, Later, LaterList
+from spanscore.model import EMPTY, JSON, Later, LaterList, changed, values_of
 
 _MOST_SCHEMAS: Final = 8
 _LATER: Final = frozenset({Later, LaterList})
@@ -19,34 +20,30 @@ _STATES: Final[tuple[CallState, ...]] = ("refused", "waits", "uncertain")
 
 
 class _Fields:
-    """The fields of a kind of reading, in their order: their names, their defaults, and their values in one."""
+    """The fields of a kind of reading, in their order."""
 
     def __init__(self, kind: type) -> None:
-        self.kind: Final[Callable[..., Any]] = kind
         self.names: Final = tuple(each.name for each in fields(kind))
-        self.values_of: Final[Callable[[object], tuple[Any, ...]]] = attrgetter(*self.names)
-        self.defaults: Final = self.values_of(kind())
+        self._defaults: Final = values_of(kind())
+        self._described: Final = tuple(zip(self.names, self._defaults, range(len(self.names)), strict=True))
 
-    def first_said(self, readings: Iterable[tuple[Any, ...]]) -> list[Any]:
-        """Return the values of all fields, each the first that any of the readings, given as values, sets."""
-        first, *others = readings
-        said = [*first]
-        for values in others:
-            said = [
-                before if before is not default else value
-                for before, default, value in zip(said, self.defaults, values, strict=True)
-            ]
-        return said
+    def said_by_others(self, first: object, others: Iterable[object]) -> dict[str, Any]:
+        """Return the fields that the first of several readings does not set, each as the next one has it."""
+        before = values_of(first)
+        found: dict[str, Any] = {}
+        for values in map(values_of, others):
+            for name, default, place in compress(self._described, map(is_not, values, self._defaults)):
+                if before[place] is default:
+                    found.setdefault(name, values[place])
+        return found
 
 
 _CALLS: Final = _Fields(CallReading)
 _READINGS: Final = _Fields(Reading)
 _MODEL_CALLS: Final = _Fields(ModelCallReading)
-_CALL: Final = _READINGS.names.index("call")
-_OF_SPAN: Final = _READINGS.names.index("of_span")
 
-_OF_MODELS: Final = tuple(each.name for each in fields(ModelReading))
-_VALUES_OF_MODELS: Final = attrgetter(*_OF_MODELS)
+_OF_MODELS: Final = _Fields(ModelReading)
+_NOTHING: Final = Reading()
 
 
 def for_tools(reading: ModelReading) -> ModelReading:
@@ -56,7 +53,7 @@ def for_tools(reading: ModelReading) -> ModelReading:
     kept = tuple([request for request in reading.requests if request.name not in reading.output_tools])
     if len(kept) == len(reading.requests):
         return reading
-    return replace(reading, requests=kept, asks=bool(kept))
+    return changed(reading, requests=kept, asks=bool(kept))
 
 
 def joined_models(readings: Iterable[ModelReading]) -> ModelReading:
@@ -66,7 +63,7 @@ def joined_models(readings: Iterable[ModelReading]) -> ModelReading:
     """
     said: dict[str, list[Any]] = {}
     for reading in readings:
-        for name, value in zip(_OF_MODELS, _VALUES_OF_MODELS(reading), strict=True):
+        for name, value in zip(_OF_MODELS.names, values_of(reading), strict=True):
             if type(value) in _LATER or value:
                 said.setdefault(name, []).append(value)
     joined: dict[str, Any] = {
@@ -132,20 +129,20 @@ def joined_calls(calls: Sequence[CallReading]) -> CallReading:
     """Return one call from several readings of it: of each field the first recorded, and the first reading's error."""
     if len(calls) == 1:
         return calls[0]
-    said = dict(zip(_CALLS.names, _CALLS.first_said(map(_CALLS.values_of, calls)), strict=True))
+    said = _CALLS.said_by_others(calls[0], calls[1:])
     said["other_names"] = tuple(dict.fromkeys(name for call in calls for name in call.other_names))
     said["error"], said["error_type"] = calls[0].error, calls[0].error_type
     said["state"] = next((state for state in _STATES if any(call.state == state for call in calls)), "made")
-    return CallReading(**said)
+    return changed(calls[0], **said)
 
 
 def joined_model_calls(readings: Sequence[ModelCallReading]) -> ModelCallReading:
     """Return one request to a model from several readings of it: for each field the first value."""
     if len(readings) == 1:
         return readings[0]
-    is_request = False if any(reading.is_request is False for reading in readings) else None
-    said = dict(zip(_MODEL_CALLS.names, _MODEL_CALLS.first_said(map(_MODEL_CALLS.values_of, readings)), strict=True))
-    return ModelCallReading(**{**said, "is_request": is_request})
+    said = _MODEL_CALLS.said_by_others(readings[0], readings[1:])
+    said["is_request"] = False if any(reading.is_request is False for reading in readings) else None
+    return changed(readings[0], **said)
 
 
 def joined_readings(ranked: Sequence[tuple[int, Reading]]) -> Reading | None:
@@ -155,21 +152,18 @@ def joined_readings(ranked: Sequence[tuple[int, Reading]]) -> Reading | None:
     """
     if len(ranked) <= 1:
         return ranked[0][1] if ranked else None
-    telling = []
-    for rank, each in ranked:
-        values = _READINGS.values_of(each)
-        if values != _READINGS.defaults:
-            telling.append((rank, each, values))
+    telling = [(rank, each) for rank, each in ranked if each != _NOTHING]
     if len(telling) <= 1:
         return telling[0][1] if telling else ranked[0][1]
-    said = _READINGS.first_said([values for _, _, values in telling])
-    said[_OF_SPAN] = {key: value for _, each, _ in reversed(telling) for key, value in each.of_span.items()}
-    if said[_CALL] is not None:
-        calls = [(precedence, reading.call) for precedence, reading, _ in telling if reading.call is not None]
+    first, *others = [each for _, each in telling]
+    said = _READINGS.said_by_others(first, others)
+    if any(each.of_span for each in others):
+        said["of_span"] = {key: value for _, each in reversed(telling) for key, value in each.of_span.items()}
+    calls = [(precedence, each.call) for precedence, each in telling if each.call is not None]
+    if len(calls) > 1:
         call = joined_calls([call for precedence, call in calls if precedence == calls[0][0]])
         # An attribute of the conventions, which most frameworks' own lack.
-        if call.tool_type is None and (tool_type := next((each.tool_type for _, each in calls if each.tool_type), "")):
-            call = replace(call, tool_type=tool_type)
-        said[_CALL] = call
-    joined: Reading = _READINGS.kind(*said)
-    return joined
+        if call.tool_type is None and (kind := next((each.tool_type for _, each in calls if each.tool_type), None)):
+            call = changed(call, tool_type=kind)
+        said["call"] = call
+    return changed(first, **said) if said else first

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping
-from dataclasses import replace
 
 from spanscore.contracts import CallRequest, ModelReading
+from spanscore.model import changed
 from spanscore.trajectories.sent_calls import content_of
 
 
@@ -32,6 +32,6 @@ def listed_by_next(readings: Mapping[int, ModelReading]) -> dict[int, ModelReadi
         known |= times
         if before is not None and not readings[before].requests:
             asks = bool(fresh) or not reading.history
-            found[before] = replace(readings[before], requests=tuple(fresh), asks=asks or readings[before].asks)
+            found[before] = changed(readings[before], requests=tuple(fresh), asks=asks or readings[before].asks)
         before = index
     return found

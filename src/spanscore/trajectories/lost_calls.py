@@ -69,7 +69,7 @@ def lost_calls(
     if requested.requests:
         yield from _answered(tree, requested, calls, run_of)
         yield from _answered_without_ids(tree, requested, ranks, run_of)
-    if tree.calls and tree.models:
+    if tree.calls and tree.silent:
         yield from _unshown(tree, calls, run_of)
     if tree.calls and tree.agents:
         yield from _unasked(tree, run_of)
@@ -113,8 +113,6 @@ def _unshown(tree: SpanTree, calls: Sequence[tuple[int, ToolCall]], run_of: Sequ
     if any(tree.readings[index].resumes for index in tree.pauses):
         return []
     silent = [index for index in unrecorded(tree) if not tree.spans[index].is_log]
-    if not silent:
-        return []
     pauses = (index for index in tree.pauses if index not in tree.model_readings or tree.readings[index].waits)
     told = {*tree.calls, *tree.parts, *tree.agents, *pauses, *tree.not_calls}
     starts_ns = sorted(tree.spans[index].start_ns for index in told)

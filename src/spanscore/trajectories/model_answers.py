@@ -16,9 +16,7 @@ def unrecorded(tree: SpanTree) -> list[int]:
     If one answer has two spans, a framework's and the client's own, one of them may list the calls: they are nested
     or overlap in time.
     """
-    readings, spans = tree.model_readings, tree.spans
-    silent = [index for index, reading in readings.items() if reading.asks and not reading.requests]
-    listing = [index for index, reading in readings.items() if reading.requests]
+    spans, silent, listing = tree.spans, tree.silent, tree.listing
     if not silent or not listing:
         return silent
     above, below = tree.nearest(set(listing)), tree.nearest(set(silent))
@@ -43,8 +41,7 @@ def each_once(tree: SpanTree) -> dict[int, list[CallRequest]]:
     answer, their spans overlap: the one that ends first is nearer to the model. Without overlap, the same id is another
     call: some providers count calls from 0 in every answer.
     """
-    readings = tree.model_readings
-    asking = [index for index, reading in readings.items() if reading.requests]
+    readings, asking = tree.model_readings, tree.listing
     if not asking:
         return {}
     outer = tree.nearest(set(asking), barrier=tree.agents.keys() | tree.calls.keys())

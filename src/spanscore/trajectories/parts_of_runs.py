@@ -229,11 +229,10 @@ class PartsOfRuns:
             for index, call in listed
             if call.may_be_refused and self._tree.calls[index].refusal == "hidden at start"
         }
-        silent = {self._run_of[index] for index, each in enumerate(self._tree.readings) if each.refuses_silently}
-        if silent:
-            silent -= {self._run_of[index] for index, _ in listed} | self._earlier_of.keys()
-        if not silent:
+        if not self._tree.refuses_silently:
             return found
+        silent = {self._run_of[index] for index, each in enumerate(self._tree.readings) if each.refuses_silently}
+        silent -= {self._run_of[index] for index, _ in listed} | self._earlier_of.keys()
         first: dict[int, int] = {}
         for index in self._tree.models:
             first.setdefault(self._run_of[index], index)

@@ -1,15 +1,17 @@
 """The spans with which a run pauses or may pause: those that tell nothing new, the last ones, those without a model.
 
-Also the calls with which a run begins once more.
+Also the calls that nobody waits for, and with which a run begins once more.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from spanscore.contracts import CallReading
+from spanscore.contracts import CallReading, CallRequest
+from spanscore.model import Span
 from spanscore.trajectories.readings import NONE
+from spanscore.trajectories.sent_calls import content_of
 from spanscore.trajectories.tree import SpanTree
 
 
@@ -20,6 +22,17 @@ def possible(tree: SpanTree) -> Iterator[int]:
     for index in found:
         if tree.readings[index].is_agent is not False or above[index] == NONE or not tree.spans[above[index]].end_ns:
             yield index
+
+
+def around(calls: Iterable[int], above: Sequence[int]) -> set[int]:
+    """Return the pauses around calls, given the position of the pause around each span."""
+    found: set[int] = set()
+    for index in calls:
+        outer = above[index]
+        while outer != NONE and outer not in found:
+            found.add(outer)
+            outer = above[outer]
+    return found
 
 
 def around_waiting(tree: SpanTree, pauses: Iterable[int], waiting: Iterable[int]) -> Iterator[int]:
@@ -99,6 +112,59 @@ def lacking_model(
     # A run that goes on below the span of its first part has models that are asked after that has ended.
     last = {above[model]: model for model in tree.models if tree.spans[model].start_ns <= ends_ns.get(above[model], 0)}
     return [index for index in runs if index not in asked_last or asked_last[index] != last.get(index)]
+
+
+def is_in_last_batch(tree: SpanTree, index: int, last: int) -> bool:
+    """Return whether a call may be of the last answer of a model that has no span, given the last call of its agent.
+
+    A framework may write a span of all calls of an answer behind them, which is no call.
+    """
+    spans = tree.spans
+    return index == last or any(spans[each].start_ns >= spans[last].start_ns for each in tree.not_calls)
+
+
+def passed(tree: SpanTree, calls: Iterable[int], asked_ns: Mapping[str | None, int]) -> set[int]:
+    """Return the calls below one after which the agent that made it asked a model again: nobody waits for them.
+
+    Args:
+        tree: the spans.
+        calls: the positions of calls, in the order of their start.
+        asked_ns: the start of the last request to a model, by agent.
+    """
+    found: set[int] = set()
+    for index in calls:
+        outer = tree.call_above[index]
+        if outer != NONE and (outer in found or asked_ns.get(tree.agent_of(outer), NONE) > tree.spans[outer].end_ns):
+            found.add(index)
+    return found
+
+
+def is_executed_in(
+    made: Mapping[int, CallReading], spans: Sequence[Span]
+) -> Callable[[CallReading | CallRequest, int], bool]:
+    """Return a function that returns whether a call is executed at a time or later: by id, or by tool and arguments.
+
+    Args:
+        made: the executed calls, by the position of their span and in the order of their start.
+        spans: of the trace.
+    """
+    by_id: dict[str | None, int] = {}
+    by_content: dict[object, int] = {}
+    without_id: dict[object, int] = {}
+    for index, call in made.items():
+        content = content_of(call)
+        by_id[call.call_id] = by_content[content] = spans[index].start_ns
+        if not call.call_id:
+            without_id[content] = spans[index].start_ns
+
+    def is_executed(call: CallReading | CallRequest, since_ns: int) -> bool:
+        if call.call_id and by_id.get(call.call_id, -1) >= since_ns:
+            return True
+        content = content_of(call)
+        is_known = content != (None, None)  # else it is like any other call
+        return is_known and (without_id if call.call_id else by_content).get(content, -1) >= since_ns
+
+    return is_executed
 
 
 def begun_again(tree: SpanTree, calls: Mapping[int, CallReading]) -> Iterator[tuple[int, int]]:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import fields
-from operator import attrgetter
 from typing import Final
 
 from spanscore.contracts import Dialect, ModelReading, Reading
-from spanscore.model import LOG_RECORD, AttributeValue, Span
+from spanscore.model import LOG_RECORD, AttributeValue, Span, changed
 from spanscore.trajectories.normalised import may_be_renamed
 from spanscore.trajectories.reader import DialectReader, Failures
 
@@ -19,8 +17,6 @@ CUT_NS: Final = 1_000_000
 """Start times of JavaScript are cut to the millisecond, ends are not."""
 NO_READING: Final = Reading()
 """The reading of a span that no dialect recognises."""
-_BESIDE_CONVERSATION: Final = attrgetter(*(each.name for each in fields(Reading) if each.name != "conversation_id"))
-_NOTHING: Final = _BESIDE_CONVERSATION(NO_READING)
 _MOST_OF_ONE_ID: Final = 8
 
 
@@ -41,6 +37,8 @@ class Readings:
             by_id = _latest(spans)
             self.superseded = _superseded(spans)
         self.parents: Final = [by_id.get(span.parent_span_id, NONE) if span.parent_span_id else NONE for span in spans]
+        self.uppermost: Final = [index for index, above in enumerate(self.parents) if above == NONE]
+        """The spans whose parent is not among the spans, or that have none."""
         self.of_spans: Final[list[Reading]] = []
         self.of_models: Final[dict[int, ModelReading]] = {}
         """The requests of each model span, and the results that it was sent, as they are recorded in it."""
@@ -101,16 +99,15 @@ class Readings:
         Dialects tell by the missing parent which span is a whole run of their framework. A trace on which a dialect has
         failed is not scored.
         """
-        uppermost = [index for index, above in enumerate(self.parents) if above == NONE]
+        spans = self.spans
         if self.failures or not any(
-            says_nothing(self.of_spans[index]) or self.spans[index].parent_is_remote for index in uppermost
+            spans[index].parent_is_remote or says_nothing(self.of_spans[index]) for index in self.uppermost
         ):
             return
         below: dict[int, list[int]] = {}
         for index, above in enumerate(self.parents):
             below.setdefault(above, []).append(index)
-        spans = self.spans
-        tops = [each for each in uppermost if not spans[each].parent_span_id or spans[each].parent_is_remote]
+        tops = [each for each in self.uppermost if not spans[each].parent_span_id or spans[each].parent_is_remote]
         while tops:
             node = tops.pop()
             span, reading = spans[node], self.of_spans[node]
@@ -191,4 +188,20 @@ def _restored(
 
 def says_nothing(reading: Reading) -> bool:
     """Return whether a reading has nothing but the id of a conversation."""
-    return reading is NO_READING or _BESIDE_CONVERSATION(reading) == _NOTHING
+    return reading == NO_READING or (
+        reading.conversation_id is not None and changed(reading, conversation_id=None) == NO_READING
+    )
+
+
+def topmost(owner: Mapping[int, int]) -> dict[int, int]:
+    """Follow each owner to the one that owns itself. Linear; a cycle ends where it was entered."""
+    tops: dict[int, int] = {}
+    for start in owner:
+        path = [start]
+        seen = {start}
+        while path[-1] not in tops and owner[path[-1]] not in seen:
+            path.append(owner[path[-1]])
+            seen.add(path[-1])
+        top = tops.get(path[-1], path[-1])
+        tops.update(dict.fromkeys(path, top))
+    return tops

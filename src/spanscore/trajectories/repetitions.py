@@ -8,7 +8,7 @@ from typing import Final
 
 from spanscore.contracts import CallRequest
 from spanscore.trajectories.readings import CUT_NS
-from spanscore.trajectories.sent_calls import SentCall, after_user, content_of, sent_calls
+from spanscore.trajectories.sent_calls import SentCall, content_of, last_calls
 from spanscore.trajectories.tree import SpanTree
 
 
@@ -70,6 +70,6 @@ class Repetitions:
     def _last_calls(self, model: int) -> tuple[list[SentCall], list[object]]:
         if model not in self._last:
             reading = self._tree.model_readings[model]
-            *_, last = [], *sent_calls(after_user(reading.history), reading)
+            last = last_calls(reading.history, reading)
             self._last[model] = last, [content_of(call.request) for call in last]
         return self._last[model]

@@ -5,16 +5,15 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import product, starmap
 from typing import Final
 
 from spanscore.compare.names import same_tool
 from spanscore.contracts import CallReading, CallState
-from spanscore.model import NOT_RECORDED
+from spanscore.model import NOT_RECORDED, changed
 from spanscore.trajectories.joined_readings import joined_calls
-from spanscore.trajectories.readings import NONE
-from spanscore.trajectories.tree import SpanTree, topmost
+from spanscore.trajectories.readings import NONE, topmost
+from spanscore.trajectories.tree import SpanTree
 
 MAX_SIDE_BY_SIDE: Final = 64
 """So many earlier calls are looked at for one that another instrumentation saw beside it."""
@@ -35,12 +34,12 @@ def merged_calls(tree: SpanTree) -> Mapping[int, CallReading]:
 def _merged(readings: Sequence[CallReading]) -> CallReading:
     joined = joined_calls(readings)
     if joined.state in {"waits", "refused"}:
-        return replace(joined, error=None, error_type=None)
+        return changed(joined, error=None, error_type=None)
     failures = [reading for reading in readings if reading.error]
     # A span with the kind of the failure is better than a client's span that reports its server's failure.
     failed = next((reading for reading in failures if reading.error_type), next(iter(failures), CallReading()))
     state: CallState = "made" if any(reading.state == "made" for reading in readings) else joined.state
-    return replace(joined, error=failed.error, error_type=failed.error_type, state=state)
+    return changed(joined, error=failed.error, error_type=failed.error_type, state=state)
 
 
 def same_calls(tree: SpanTree) -> dict[int, list[CallReading]]:

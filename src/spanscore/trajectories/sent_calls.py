@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from typing import NamedTuple
 
 from spanscore.compare.matching import json_key
 from spanscore.contracts import CallReading, CallRequest, CallState, ModelReading, SentMessage
 from spanscore.dialects import failure_in, state_of_result
-from spanscore.model import NOT_RECORDED, ToolCall
+from spanscore.model import NOT_RECORDED, ToolCall, changed
 
 
 class SentCall(NamedTuple):
@@ -37,7 +36,7 @@ def restored(sent: SentCall, agent: str | None) -> ToolCall:
     answer = sent.answer
     made = sent.request
     if answer is not None and answer.name is not None:
-        made = replace(made, name=answer.name, arguments=answer.arguments)
+        made = changed(made, name=answer.name, arguments=answer.arguments)
     return ToolCall(
         name=made.name,
         arguments=made.arguments,
@@ -61,10 +60,13 @@ def after_user(messages: Sequence[SentMessage]) -> Sequence[SentMessage]:
     a message behind a refusal may begin one, as a run can end with a refusal.
     """
     for place in range(len(messages), 0, -1):
-        message = messages[place - 1]
-        if message.is_user_text and not any(map(_is_refusal, message.answers)):
+        if _begins_turn(messages[place - 1]):
             return messages[place:]
     return messages
+
+
+def _begins_turn(message: SentMessage) -> bool:
+    return message.is_user_text and not any(map(_is_refusal, message.answers))
 
 
 def _is_refusal(answer: CallReading) -> bool:
@@ -111,6 +113,21 @@ def sent_calls(messages: Sequence[SentMessage], reading: ModelReading) -> Iterat
         yield list(_answered(requests, answers, None if is_last or answers else CallReading()))
 
 
+def last_calls(messages: Sequence[SentMessage], reading: ModelReading) -> list[SentCall]:
+    """Return the last calls that `sent_calls` yields of the messages behind the last text of a user.
+
+    Only these messages are read: each request of an agent repeats all earlier ones.
+    """
+    begin = len(messages)
+    has_requests = False
+    for place in range(len(messages) - 1, -1, -1):
+        message = messages[place]
+        if _begins_turn(message) or (has_requests and (message.answers or not message.requests)):
+            break
+        begin, has_requests = place, has_requests or bool(message.requests)
+    return next(sent_calls(messages[begin:], reading), [])
+
+
 def _answered(
     requests: Sequence[CallRequest], answers: Sequence[CallReading], missing: CallReading | None
 ) -> Iterator[SentCall]:
@@ -132,7 +149,7 @@ def _answered(
             yield SentCall(request, by_id[request.call_id])
         else:
             answer = next(others, missing)
-            yield SentCall(replace(request, call_id=answer.call_id) if answer and are_other_ids else request, answer)
+            yield SentCall(changed(request, call_id=answer.call_id) if answer and are_other_ids else request, answer)
 
 
 def _marked_elsewhere(reading: ModelReading) -> AbstractSet[str]:
@@ -153,9 +170,9 @@ def _judged(answer: CallReading, reading: ModelReading, marked: AbstractSet[str]
         return answer
     state = state_of_result(answer.result) or ("uncertain" if answer.call_id in marked else None)
     if state is not None:
-        return replace(answer, state=state)
+        return changed(answer, state=state)
     error = answer.error or _marked(answer, reading) or failure_in(answer.result)
-    return answer if error == answer.error else replace(answer, error=error)
+    return answer if error == answer.error else changed(answer, error=error)
 
 
 def _marked(answer: CallReading, reading: ModelReading) -> str | None:

@@ -34,7 +34,7 @@ from spanscore.trajectories.model_answers import unrecorded
 from spanscore.trajectories.model_calls import ModelCalls
 from spanscore.trajectories.parts_of_runs import PartsOfRuns
 from spanscore.trajectories.reader import DialectReader
-from spanscore.trajectories.readings import NO_READING, NONE, Readings
+from spanscore.trajectories.readings import NO_READING, Readings
 from spanscore.trajectories.requested import Requested
 from spanscore.trajectories.same_calls import merged_calls
 from spanscore.trajectories.tree import SpanTree
@@ -208,7 +208,7 @@ def _of_models(models: ModelCalls, run: int, run_of: Sequence[int]) -> dict[str,
 
 def _seen(trace: Trace, tree: SpanTree) -> dict[str, Any]:
     """Return the completeness of a trace, by the fields of `Completeness`."""
-    uppermost = [span for span, parent in zip(tree.spans, tree.parents, strict=True) if parent == NONE]
+    uppermost = [tree.spans[index] for index in tree.uppermost]
     orphans = [span for span in uppermost if span.parent_span_id and not span.parent_is_remote and not span.is_log]
     from_logs = tree.spans[tree.root].is_log
     # If no other span is at the top, the missing parent may be the root, in a process that does not export here.

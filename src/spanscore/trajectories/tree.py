@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Hashable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from operator import itemgetter
@@ -13,8 +12,9 @@ from typing import Any, Final
 
 from spanscore.compare.matching import json_key
 from spanscore.contracts import CallReading, ModelReading, Reading
+from spanscore.model import changed
 from spanscore.trajectories.left_out_requests import listed_by_next
-from spanscore.trajectories.readings import CUT_NS, NO_READING, NONE, Readings, says_nothing
+from spanscore.trajectories.readings import CUT_NS, NO_READING, NONE, Readings, says_nothing, topmost
 
 _UNKNOWN: Final = -2
 
@@ -22,14 +22,24 @@ _UNKNOWN: Final = -2
 class SpanTree:
     """The spans of a trace with their readings, and their parents."""
 
+    recognised = False
+    """Whether a dialect recognises any of the spans."""
+    content_elsewhere = False
+    """Whether any of the spans refers to content outside the telemetry."""
+    refuses_silently = False
+    """Whether any of the spans is of a framework that leaves no span of a refused call."""
+    conversation_id: str | None = None
+    """The earliest in the trace."""
     several_conversations = False
     """Whether spans name more than one conversation."""
+    _workflow: str | None = None
 
     def __init__(self, read: Readings) -> None:
         self.reader: Final = read.reader
         spans = self.spans = read.spans
         self.readings: Final = read.of_spans
         self.parents: Final = read.parents
+        self.uppermost: Final = read.uppermost
         self.superseded: Final = read.superseded
         self._outer: Final = frozenset(self.parents)
         self.order = sorted(range(len(spans)), key=[span.start_ns for span in spans].__getitem__)
@@ -47,13 +57,6 @@ class SpanTree:
         """The spans that are no calls, and show that calls wait, may wait or were refused, or that a run continues."""
         self.not_calls: list[int] = []
         """The spans that look like calls, and are none."""
-        self.recognised = False
-        """Whether a dialect recognises any of the spans."""
-        self._workflow: str | None = None
-        self.content_elsewhere = False
-        """Whether any of the spans refers to content outside the telemetry."""
-        self.conversation_id: str | None = None
-        """The earliest in the trace."""
         for index in self.order:
             if self.readings[index] is not NO_READING:
                 self._add(index, self.readings[index])
@@ -67,6 +70,11 @@ class SpanTree:
 
         If the span of an agent's run may hold the requests of its models, and their own spans are below it, these tell.
         """
+        told = self.model_readings.items()
+        self.listing: Final = [index for index, reading in told if reading.requests]
+        """The models whose answers list the calls that they ask for."""
+        self.silent: Final = [index for index, reading in told if reading.asks and not reading.requests]
+        """The models whose answers ask for calls without saying for which."""
         self._arguments_keys: dict[int, Hashable] = {}
         self.agent = self._first_agent() or self._workflow
         """The earliest agent, a run of an agent before any other span that names one."""
@@ -103,7 +111,7 @@ class SpanTree:
         if runs:
             above = self.nearest(runs)
             for run in {above[index] for index in self.models} - {NONE}:
-                found[run] = replace(found[run], asks=False)
+                found[run] = changed(found[run], asks=False)
         return listed_by_next(found) if any(reading.leaves_out_requests for reading in found.values()) else found
 
     def arguments_key(self, index: int) -> Hashable:
@@ -165,6 +173,7 @@ class SpanTree:
         if reading.is_workflow and not reading.is_agent:
             self._workflow = self._workflow or reading.agent or None
         self.content_elsewhere = self.content_elsewhere or reading.content_elsewhere
+        self.refuses_silently = self.refuses_silently or reading.refuses_silently
         if reading.conversation_id and reading.conversation_id != self.conversation_id:
             self.several_conversations = self.conversation_id is not None
             self.conversation_id = self.conversation_id or reading.conversation_id
@@ -283,17 +292,3 @@ class SpanTree:
         members = [run_of[agent] if agent != NONE else self.root for agent in above]
         tops = set(run_of.values())
         return [index for index in self.order if index in tops], members
-
-
-def topmost(owner: Mapping[int, int]) -> dict[int, int]:
-    """Follow each owner to the one that owns itself. Linear; a cycle ends where it was entered."""
-    tops: dict[int, int] = {}
-    for start in owner:
-        path = [start]
-        seen = {start}
-        while path[-1] not in tops and owner[path[-1]] not in seen:
-            path.append(owner[path[-1]])
-            seen.add(path[-1])
-        top = tops.get(path[-1], path[-1])
-        tops.update(dict.fromkeys(path, top))
-    return tops

@@ -14,7 +14,6 @@ from spanscore.trajectories import pauses
 from spanscore.trajectories.joined import joined
 from spanscore.trajectories.readings import CUT_NS, NONE
 from spanscore.trajectories.requested import Requested
-from spanscore.trajectories.sent_calls import content_of
 from spanscore.trajectories.tree import SpanTree
 
 _UNNAMED: Final = CallRequest(name="")
@@ -157,30 +156,14 @@ class Withheld:
             elif (
                 not self._asked_ns
                 and call.refusal == "shown"
-                and (call.may_have_failed or self._is_in_last_batch(index, last[agent_of(index)]))
+                and (call.may_have_failed or pauses.is_in_last_batch(self._tree, index, last[agent_of(index)]))
             ):
                 self.may_wait.append(index)
                 self.doubted.add(index)
 
-    def _is_in_last_batch(self, index: int, last: int) -> bool:
-        """Return whether a call may be of the last answer of a model that has no span.
-
-        A framework may write a span of all calls of an answer behind them, which is no call.
-        """
-        spans = self._tree.spans
-        return index == last or any(spans[each].start_ns >= spans[last].start_ns for each in self._tree.not_calls)
-
     @cached_property
     def _passed(self) -> frozenset[int]:
-        """The calls below one after which the agent that made it asked a model again: nobody waits for them."""
-        spans, found = self._tree.spans, set[int]()
-        for index in self._calls:
-            outer = self._tree.call_above[index]
-            if outer != NONE and (
-                outer in found or self._asked_ns.get(self._tree.agent_of(outer), NONE) > spans[outer].end_ns
-            ):
-                found.add(index)
-        return frozenset(found)
+        return frozenset(pauses.passed(self._tree, self._calls, self._asked_ns))
 
     @cached_property
     def _asked_ns(self) -> Mapping[str | None, int]:
@@ -246,14 +229,8 @@ class Withheld:
             may_wait = call.state == "uncertain" or (call.call_id and times[call.call_id] > 1)
             if may_wait and above[index] != NONE and not readings[above[index]].ends_asking:
                 self.spans[index] = "waits"
-        explained: set[int] = set()
-        for index in self.spans:
-            outer = above[index]
-            while outer != NONE and outer not in explained:
-                explained.add(outer)
-                outer = above[outer]
         waiting = (index for index in self._calls if self.spans.get(index) == "waits")
-        explained.update(pauses.around_waiting(self._tree, unnamed, waiting))
+        explained = {*pauses.around(self.spans, above), *pauses.around_waiting(self._tree, unnamed, waiting)}
         unnamed = [index for index in unnamed if index not in explained or readings[index].ends_asking]
         around = self._tree.nearest({parents[index] for index in unnamed if not readings[index].ends_asking} - {NONE})
         below, asked_last = self._requested.left_open(above, self._ranks), self._requested.asked_last(above)
@@ -305,42 +282,19 @@ class Withheld:
                 self._ask(request, "waits", asking)
 
     def _leave_out_executed(self) -> None:
-        """Leave out calls that are executed afterwards: by id; if one of both has none, by tool and arguments."""
-        by_id: dict[str | None, int] = {}
-        by_content: dict[object, int] = {}
-        without_id: dict[object, int] = {}
+        """Leave out calls that are executed afterwards, and note refusals."""
+        spans = self._tree.spans
+        made = {index: call for index, call in self._calls.items() if index not in self.spans and call.state == "made"}
+        is_executed = pauses.is_executed_in(made, spans)
         for index, call in self._calls.items():
-            if index not in self.spans and call.state == "made":
-                start_ns = self._tree.spans[index].start_ns
-                content = content_of(call)
-                by_id[call.call_id] = by_content[content] = start_ns
-                if not call.call_id:
-                    without_id[content] = start_ns
-
-        def is_executed(call: CallReading | CallRequest, since_ns: int) -> bool:
-            if call.call_id and by_id.get(call.call_id, -1) >= since_ns:
-                return True
-            content = content_of(call)
-            is_known = content != (None, None)  # else it is like any other call
-            return is_known and (without_id if call.call_id else by_content).get(content, -1) >= since_ns
-
-        for index, call in self._calls.items():
-            if (index in self.spans or call.state == "uncertain") and is_executed(
-                call, self._tree.spans[index].start_ns
-            ):
+            if (index in self.spans or call.state == "uncertain") and is_executed(call, spans[index].start_ns):
                 self.superseded.add(index)
                 self.spans.pop(index, None)
         self.may_wait[:] = [index for index in self.may_wait if index not in self.superseded]
         for key, told in list(self._asked.items()):
-            if is_executed(told.request, told.since_ns):
-                del self._asked[key]
-        self._decide()
-
-    def _decide(self) -> None:
-        """Leave out calls that a provider has executed after their approval, and note refusals."""
-        for key, told in list(self._asked.items()):
             call_id = told.request.call_id
-            if call_id and call_id in self._requested.by_provider:
+            # A provider executes a call after its approval.
+            if is_executed(told.request, told.since_ns) or (call_id and call_id in self._requested.by_provider):
                 del self._asked[key]
             elif told.state == "waits" and self._requested.state_by_answer(call_id) == "refused":
                 self._asked[key] = told._replace(state="refused")
