@@ -88,9 +88,9 @@ class TraceTable:
             trace = (span.kind != REFUSED and established.get(span.trace_id)) or self._admit(span, size)
             if trace is None:
                 continue
-            held = trace.spans
-            if span.resource is not trace.resource and isinstance(span.resource, SharedAttributes):
-                size += span.resource.size  # noqa: PLW2901 - once for each trace: it may be the last to keep it
+            held, resource = trace.spans, span.resource
+            if resource is not trace.resource and isinstance(resource, SharedAttributes):
+                size += resource.size  # noqa: PLW2901 - once for each trace: it may be the last to keep it
             if (len(held) >= span_limit or trace.size + size > max_trace_bytes) and held:
                 self._close_full(trace, span)
                 continue
@@ -101,7 +101,7 @@ class TraceTable:
                 key = place
                 self._counts.conflicts += 1
             held[key] = span
-            trace.resource = span.resource
+            trace.resource = resource
             trace.size += size
             added += 1
             added_bytes += size

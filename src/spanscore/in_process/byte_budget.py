@@ -88,9 +88,10 @@ def span_bytes(span: ReadableSpan) -> int:
             size += links_bytes(links)
         if events := span.events:
             size += sum(EVENT_SIZE + attributes_size(copy_of(event.attributes)) for event in events)
-        return size
     except Exception:  # noqa: BLE001 - the worker refuses a span whose values are of types of the application's
         return SPAN_SIZE
+    else:
+        return size
 
 
 def links_bytes(links: Iterable[Link]) -> int:
