@@ -10,7 +10,7 @@ import math
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
-from itertools import islice, repeat
+from itertools import repeat
 from typing import Final
 
 from spanscore.collect.counts import Counts
@@ -78,7 +78,7 @@ class TraceTable:
             spans: the spans.
             now: the time of their arrival.
             sizes: the size of each in bytes, for `max_trace_bytes` and `max_bytes`; None if unknown.
-            close_due: close the traces that are due too; if not, `expire` is to be called.
+            close_due: close the traces that are due too; if not, `expire` or `expire_next` is to be called.
         """
         self._now = now = max(self._now, now)
         established, is_root = self.open.established, self.is_root
@@ -118,7 +118,7 @@ class TraceTable:
         self.open.size += added_bytes
         if self._held_bytes > self._settings.max_bytes:
             self._shed()
-        return self._close_due(None if close_due else 0)
+        return self._close_due() if close_due else self._taken()
 
     def started(self, trace_id: bytes, span_id: bytes, now: float) -> list[Trace]:
         """Announce a span that will be added when it has ended; only a front door inside the process can.
@@ -137,18 +137,17 @@ class TraceTable:
             trace.last_at = now
         return self._close_due()
 
-    def expire(self, now: float, most: int | None = None) -> list[Trace]:
-        """Close the traces that are due; look at so many at most, of which some may not be due yet, or at all."""
-        self._now = max(self._now, now)
-        for _ in islice(repeat(None), most):
-            if not self.past.forget_due(self._now):
-                break
-        return self._close_due(most)
+    def expire(self, now: float) -> list[Trace]:
+        """Close the traces that are due."""
+        self._now = now = max(self._now, now)
+        while self.past.forget_due(now):
+            pass
+        return self._close_due()
 
-    def is_due(self, now: float) -> bool:
-        """Return whether there is something to do for `expire`."""
-        trace = self.open.deadlines.first()
-        return (trace is not None and trace.check_at <= now) or self.past.due(now) is not None
+    def expire_next(self, now: float) -> list[Trace] | None:
+        """Do one step of `expire`: look at one trace, which may not be due yet, or at all. None if nothing is to do."""
+        self._now = now = max(self._now, now)
+        return self._taken() if self.past.forget_due(now) or self._close_first() else None
 
     def next_due(self) -> float | None:
         """Return when to call `expire` next: never later than a trace is due; None when no trace is open."""
@@ -160,7 +159,7 @@ class TraceTable:
         trace = self.open.get(trace_id)
         if trace is not None:
             self._close(trace, reason)
-        return next(iter(self._close_due(0)), None)
+        return next(iter(self._taken()), None)
 
     def give_up(self, trace_ids: Iterable[bytes]) -> None:
         """Release open traces without closing them; another process closes them.
@@ -179,7 +178,7 @@ class TraceTable:
         """
         for trace in list(self.open):
             self._close(trace, CloseReason.SHUTDOWN)
-        return self._close_due(0)
+        return self._taken()
 
     def cut_short(self, trace_ids: Iterable[bytes] | None = None) -> list[Trace]:
         """Close open traces before they are due, all of them or only these, though further spans may be on their way.
@@ -189,7 +188,7 @@ class TraceTable:
         chosen = list(self.open) if trace_ids is None else map(self.open.get, trace_ids)
         for trace in filter(None, chosen):
             self._close(trace, CloseReason.SHUTDOWN, cut_short=True)
-        return self._close_due(0)
+        return self._taken()
 
     def resumed(self, now: float, since: float = -math.inf) -> None:
         """Learn that no span could come since then, or since the last call if that was later.
@@ -292,19 +291,28 @@ class TraceTable:
             self.evicted[limit] += 1
         self._close(trace, CloseReason.EVICTED)
 
-    def _close_due(self, most: int | None = None) -> list[Trace]:
-        """Close the traces that are due, having looked at so many, and return all that were closed."""
-        for _ in islice(repeat(None), most):
-            trace = self.open.deadlines.first()
-            if trace is None or trace.check_at > self._now:
-                break
-            due_at = trace.due_at(self._settings)
-            if due_at > trace.check_at:
-                self.open.deadlines.set(trace, due_at)
-            elif self.put_off is not None and (put_off_to := self._put_off(trace, due_at, self.put_off)) > self._now:
-                self.open.deadlines.set(trace, put_off_to)
-            else:
-                self._close(trace, CloseReason.TIMED_OUT)
+    def _close_due(self) -> list[Trace]:
+        """Close the traces that are due, and return all that were closed."""
+        while self._close_first():
+            pass
+        return self._taken()
+
+    def _close_first(self) -> bool:
+        """Look at the trace that may be due first, close it if it is due, and return whether there is such a trace."""
+        trace = self.open.deadlines.first()
+        if trace is None or trace.check_at > self._now:
+            return False
+        due_at = trace.due_at(self._settings)
+        if due_at > trace.check_at:
+            self.open.deadlines.set(trace, due_at)
+        elif self.put_off is not None and (put_off_to := self._put_off(trace, due_at, self.put_off)) > self._now:
+            self.open.deadlines.set(trace, put_off_to)
+        else:
+            self._close(trace, CloseReason.TIMED_OUT)
+        return True
+
+    def _taken(self) -> list[Trace]:
+        """Return the traces that were closed since the last call."""
         closings, self._closings = self._closings, []
         return closings
 
