@@ -99,7 +99,7 @@ class SeriesTable(dict[Values, Series]):
         self._limits: Final = limits
         self._is_of_reasons: Final = instrument.attributes[:1] == (FAIL_REASON,)
         self._known: Final[dict[Values, Series]] = {} if self._is_of_reasons else self
-        """The series by recorded values; by those with an admitted reason, as equal values may get another one later."""
+        """The series by recorded values. Reasons in it are admitted ones: equal values may get another series later."""
 
     def __missing__(self, values: Values) -> Series:
         known = self._known
