@@ -47,22 +47,22 @@ def trace_id(number: int) -> bytes:
 
 
 class TestSlices:
-    def test_looks_at_no_more_than_it_is_told_to(self) -> None:
+    def test_looks_at_one_trace_at_a_time(self) -> None:
         """Traces that are due and were not looked at stay open; the one due first is closed first."""
         traces = table(trace_timeout_s=10)
         for at, number in enumerate((3, 1, 2)):
             assert [] == traces.add([child(trace_id(number), 1)], now=at)
 
-        assert [trace_id(3), trace_id(1)] == [trace.trace_id for trace in traces.expire(20, most=2)]
-        assert (1, 1, True) == (traces.counts().open_traces, traces.counts().live, traces.is_due(20))
-        assert [trace_id(2)] == [trace.trace_id for trace in traces.expire(20, most=2)]
-        assert not traces.is_due(20)
+        for left, number in ((2, 3), (1, 1), (0, 2)):
+            assert [trace_id(number)] == [trace.trace_id for trace in traces.expire_next(20) or ()]
+            assert (left, left) == (traces.counts().open_traces, traces.counts().live)
+        assert traces.expire_next(20) is None
 
     def test_a_span_joins_a_trace_that_is_due_and_open(self) -> None:
         """It is not late, and a trace without a root waits again as long as after any other span."""
         traces = table(trace_timeout_s=10, decision_delay_s=0)
         traces.add([child(A, 1), child(B, 1)], now=0)
-        assert [A] == [trace.trace_id for trace in traces.expire(10, most=1)]
+        assert [A] == [trace.trace_id for trace in traces.expire_next(10) or ()]
         assert [] == traces.add([child(B, 2)], now=10, close_due=False)
 
         assert [] == traces.expire(19.9)
@@ -73,7 +73,6 @@ class TestSlices:
         traces = table(decision_delay_s=0)
         assert [] == traces.add([root(A)], now=1, close_due=False)
         assert [] == traces.add([child(A, 1)], now=1, close_due=False)
-        assert traces.is_due(1)
         assert [closed(CloseReason.ROOT_ENDED, root(A), child(A, 1))] == traces.expire(1)
 
     def test_spans_of_closed_traces_are_let_go_a_few_at_a_time(self) -> None:
@@ -81,11 +80,10 @@ class TestSlices:
         traces = table(decision_delay_s=0, keep_closed_s=5)
         traces.add([root(trace_id(number)) for number in range(1, 6)], now=1)
         held = []
-        assert not traces.is_due(5)
-        while traces.is_due(6):
-            traces.expire(6, most=2)
+        assert traces.expire_next(5) is None
+        while traces.expire_next(6) is not None:
             held.append(traces.counts().held_spans)
-        assert [3, 1, 0] == held
+        assert [4, 3, 2, 1, 0] == held
 
 
 class TestWhatIsOpen:
@@ -125,7 +123,8 @@ class TestWhatIsOpen:
             traces = table(**settings)
             traces.add([child(A, 1)], now=5)
 
-            assert (15, False, True) == (traces.next_due(), traces.is_due(14), traces.is_due(15))
+            assert (15, None) == (traces.next_due(), traces.expire_next(14))
+            assert [A] == [trace.trace_id for trace in traces.expire_next(15) or ()]
 
     def test_a_trace_that_opens_again_waits_from_then_on(self) -> None:
         """Its last span is the late one, not the one before the closing."""

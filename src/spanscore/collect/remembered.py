@@ -123,23 +123,17 @@ class ClosedTraces:
         trace.open_again(now, after_pause=after_pause)
         return trace
 
-    def due(self, now: float) -> OrderedDict[bytes, HeldTrace] | None:
-        """Return the traces of which the first was kept for long enough; None if there are none."""
-        oldest = next(iter(self._held.values()), None)
-        if oldest is not None and oldest.closed_at + self._settings.keep_closed_s <= now:
-            return self._held
-        oldest = next(iter(self._paused.values()), None)
-        if oldest is not None and oldest.last_at + self._settings.pause_wait_s <= now:
-            return self._paused
-        return None
-
     def forget_due(self, now: float) -> bool:
         """Evict a trace that was kept for long enough, and return whether there was one."""
-        due = self.due(now)
-        if due is None:
-            return False
-        self._forget(due, GivenUp.EXPIRED)
-        return True
+        oldest = next(iter(self._held.values()), None)
+        if oldest is not None and oldest.closed_at + self._settings.keep_closed_s <= now:
+            self._forget(self._held, GivenUp.EXPIRED)
+            return True
+        oldest = next(iter(self._paused.values()), None)
+        if oldest is not None and oldest.last_at + self._settings.pause_wait_s <= now:
+            self._forget(self._paused, GivenUp.EXPIRED)
+            return True
+        return False
 
     def forget_oldest(self) -> bool:
         """Evict the trace that closed first, of runs that pause last, and return whether there was one."""

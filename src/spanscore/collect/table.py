@@ -7,12 +7,13 @@ sender's wrong clock closes nothing.
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
-from itertools import islice, repeat
+from itertools import repeat
 from typing import Final
 
+from spanscore.collect.closings import Closings
 from spanscore.collect.counts import Counts
 from spanscore.collect.held_trace import DropReason, HeldTrace, SpanKey
 from spanscore.collect.open_traces import OpenTraces
@@ -57,10 +58,9 @@ class TraceTable:
         self._now = -math.inf
         self.open: Final = OpenTraces(settings)
         self.past: Final = ClosedTraces(settings)
-        self._closings: list[Trace] = []
         self._counts = Counts()
-        self.evicted: Final[Counter[str]] = Counter()
-        """The number of open traces that were evicted, by the setting that is the limit, since the last read."""
+        self._closings: Final = Closings(settings, self.open, self.past, self._counts)
+        self.evicted: Final = self._closings.evicted
         self.too_late: Final[list[Span]] = []
         """Spans whose trace is closed and no longer kept, since the last read."""
         self.put_off: Callable[[bytes, float], float] | None = None
@@ -78,7 +78,7 @@ class TraceTable:
             spans: the spans.
             now: the time of their arrival.
             sizes: the size of each in bytes, for `max_trace_bytes` and `max_bytes`; None if unknown.
-            close_due: close the traces that are due too; if not, `expire` is to be called.
+            close_due: close the traces that are due too; if not, `expire` or `expire_next` is to be called.
         """
         self._now = now = max(self._now, now)
         established, is_root = self.open.established, self.is_root
@@ -88,9 +88,9 @@ class TraceTable:
             trace = (span.kind != REFUSED and established.get(span.trace_id)) or self._admit(span, size)
             if trace is None:
                 continue
-            held = trace.spans
-            if span.resource is not trace.resource and isinstance(span.resource, SharedAttributes):
-                size += span.resource.size  # noqa: PLW2901 - once for each trace: it may be the last to keep it
+            held, resource = trace.spans, span.resource
+            if resource is not trace.resource and isinstance(resource, SharedAttributes):
+                size += resource.size  # noqa: PLW2901 - once for each trace: it may be the last to keep it
             if (len(held) >= span_limit or trace.size + size > max_trace_bytes) and held:
                 self._close_full(trace, span)
                 continue
@@ -101,7 +101,7 @@ class TraceTable:
                 key = place
                 self._counts.conflicts += 1
             held[key] = span
-            trace.resource = span.resource
+            trace.resource = resource
             trace.size += size
             added += 1
             added_bytes += size
@@ -116,9 +116,8 @@ class TraceTable:
         self._counts.received += len(spans)
         self._counts.live += added
         self.open.size += added_bytes
-        if self._held_bytes > self._settings.max_bytes:
-            self._shed()
-        return self._close_due(None if close_due else 0)
+        self._closings.shed(now)
+        return self._close_due() if close_due else self._closings.taken()
 
     def started(self, trace_id: bytes, span_id: bytes, now: float) -> list[Trace]:
         """Announce a span that will be added when it has ended; only a front door inside the process can.
@@ -137,18 +136,17 @@ class TraceTable:
             trace.last_at = now
         return self._close_due()
 
-    def expire(self, now: float, most: int | None = None) -> list[Trace]:
-        """Close the traces that are due; look at so many at most, of which some may not be due yet, or at all."""
-        self._now = max(self._now, now)
-        for _ in islice(repeat(None), most):
-            if not self.past.forget_due(self._now):
-                break
-        return self._close_due(most)
+    def expire(self, now: float) -> list[Trace]:
+        """Close the traces that are due."""
+        self._now = now = max(self._now, now)
+        while self.past.forget_due(now):
+            pass
+        return self._close_due()
 
-    def is_due(self, now: float) -> bool:
-        """Return whether there is something to do for `expire`."""
-        trace = self.open.deadlines.first()
-        return (trace is not None and trace.check_at <= now) or self.past.due(now) is not None
+    def expire_next(self, now: float) -> list[Trace] | None:
+        """Do one step of `expire`: look at one trace, which may not be due yet, or at all. None if nothing is to do."""
+        self._now = now = max(self._now, now)
+        return self._closings.taken() if self.past.forget_due(now) or self._close_first() else None
 
     def next_due(self) -> float | None:
         """Return when to call `expire` next: never later than a trace is due; None when no trace is open."""
@@ -159,8 +157,8 @@ class TraceTable:
         """Close a trace that the caller knows to be complete, or has no room for; None when it is not open."""
         trace = self.open.get(trace_id)
         if trace is not None:
-            self._close(trace, reason)
-        return next(iter(self._close_due(0)), None)
+            self._closings.close(trace, reason, self._now)
+        return next(iter(self._closings.taken()), None)
 
     def give_up(self, trace_ids: Iterable[bytes]) -> None:
         """Release open traces without closing them; another process closes them.
@@ -178,8 +176,8 @@ class TraceTable:
         The reason is `root_ended` where the root has ended, else `shutdown`.
         """
         for trace in list(self.open):
-            self._close(trace, CloseReason.SHUTDOWN)
-        return self._close_due(0)
+            self._closings.close(trace, CloseReason.SHUTDOWN, self._now)
+        return self._closings.taken()
 
     def cut_short(self, trace_ids: Iterable[bytes] | None = None) -> list[Trace]:
         """Close open traces before they are due, all of them or only these, though further spans may be on their way.
@@ -188,8 +186,8 @@ class TraceTable:
         """
         chosen = list(self.open) if trace_ids is None else map(self.open.get, trace_ids)
         for trace in filter(None, chosen):
-            self._close(trace, CloseReason.SHUTDOWN, cut_short=True)
-        return self._close_due(0)
+            self._closings.close(trace, CloseReason.SHUTDOWN, self._now, cut_short=True)
+        return self._closings.taken()
 
     def resumed(self, now: float, since: float = -math.inf) -> None:
         """Learn that no span could come since then, or since the last call if that was later.
@@ -215,12 +213,8 @@ class TraceTable:
             given_up=self.past.gave_up.copy(),
             open_traces=len(self.open),
             held_spans=self.past.spans,
-            held_bytes=self._held_bytes,
+            held_bytes=self._closings.held_bytes,
         )
-
-    @property
-    def _held_bytes(self) -> int:
-        return self.open.size + self.past.size + self.past.pause_size
 
     def _admit(self, span: Span, size: int) -> HeldTrace | None:
         """Return the trace for a span of a trace that is not established; None where the span is counted and gone."""
@@ -277,36 +271,29 @@ class TraceTable:
 
     def _open(self, trace: HeldTrace) -> HeldTrace:
         if len(self.open) >= self._settings.num_traces:
-            self._evict("num_traces")
+            self._closings.evict("num_traces", self._now)
         self.open.add(trace)
         return trace
 
-    def _shed(self) -> None:
-        while self._held_bytes > self._settings.max_bytes:
-            if not self.past.forget_oldest():
-                self._evict("max_bytes")
+    def _close_due(self) -> list[Trace]:
+        """Close the traces that are due, and return all that were closed."""
+        while self._close_first():
+            pass
+        return self._closings.taken()
 
-    def _evict(self, limit: str) -> None:
-        trace = self.open.to_evict()
-        if trace.spans:
-            self.evicted[limit] += 1
-        self._close(trace, CloseReason.EVICTED)
-
-    def _close_due(self, most: int | None = None) -> list[Trace]:
-        """Close the traces that are due, having looked at so many, and return all that were closed."""
-        for _ in islice(repeat(None), most):
-            trace = self.open.deadlines.first()
-            if trace is None or trace.check_at > self._now:
-                break
-            due_at = trace.due_at(self._settings)
-            if due_at > trace.check_at:
-                self.open.deadlines.set(trace, due_at)
-            elif self.put_off is not None and (put_off_to := self._put_off(trace, due_at, self.put_off)) > self._now:
-                self.open.deadlines.set(trace, put_off_to)
-            else:
-                self._close(trace, CloseReason.TIMED_OUT)
-        closings, self._closings = self._closings, []
-        return closings
+    def _close_first(self) -> bool:
+        """Look at the trace that may be due first, close it if it is due, and return whether there is such a trace."""
+        trace = self.open.deadlines.first()
+        if trace is None or trace.check_at > self._now:
+            return False
+        due_at = trace.due_at(self._settings)
+        if due_at > trace.check_at:
+            self.open.deadlines.set(trace, due_at)
+        elif self.put_off is not None and (put_off_to := self._put_off(trace, due_at, self.put_off)) > self._now:
+            self.open.deadlines.set(trace, put_off_to)
+        else:
+            self._closings.close(trace, CloseReason.TIMED_OUT, self._now)
+        return True
 
     def _put_off(self, trace: HeldTrace, due_at: float, put_off: Callable[[bytes, float], float]) -> float:
         """Return when to look again at a trace that is due, or a time that has come."""
@@ -319,23 +306,5 @@ class TraceTable:
         self._counts.late[LateReason.OVER_LIMIT] += 1
         trace.over_limit = True
         full = len(trace.spans) >= self._settings.span_limit
-        self._close(trace, CloseReason.SPAN_LIMIT if full else CloseReason.SIZE_LIMIT, beyond=span)
-
-    def _close(
-        self, trace: HeldTrace, reason: CloseReason, *, cut_short: bool = False, beyond: Span | None = None
-    ) -> None:
-        closed = trace.closed(reason, cut_short=cut_short, beyond=beyond)
-        added = trace.unscored
-        self.open.remove(trace)
-        self._counts.live -= added
-        if trace.spans or trace.refused:  # else a span was only announced, and nothing of it is reported
-            self._closings.append(closed)
-        if not trace.spans:  # nothing that could be late
-            return
-        if trace.revision:
-            self._counts.revisions += 1
-            self._counts.late[LateReason.RESCORED] += added
-        else:
-            self._counts.closed[closed.close_reason] += 1
-            self._counts.in_closed += added
-        self.past.add(trace, self._now)
+        reason = CloseReason.SPAN_LIMIT if full else CloseReason.SIZE_LIMIT
+        self._closings.close(trace, reason, self._now, beyond=span)

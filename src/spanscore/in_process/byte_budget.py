@@ -75,16 +75,23 @@ class ByteBudget:
 def span_bytes(span: ReadableSpan) -> int:
     """Return about how many bytes a span of the SDK takes; does not raise."""
     try:
-        attributes, events, message = copy_of(span.attributes), span.events, span.status.description or ""
-        values, links = attributes.values(), span.links
-        characters = sum(map(length_hint, values))
-        # A tenth of the time, as if each character were a byte.
-        if characters < _LARGE and not events and not links and not message and _NESTED.isdisjoint(map(type, values)):
-            return SPAN_SIZE + len(attributes) * VALUE_SIZE + characters
-        size = SPAN_SIZE + names_size(span.name, message, "") + attributes_size(attributes) + links_bytes(links)
-        return size + sum(EVENT_SIZE + attributes_size(copy_of(event.attributes)) for event in events)
+        attributes, message = copy_of(span.attributes), span.status.description or ""
+        characters = sum(map(length_hint, attributes.values()))
+        if characters < _LARGE and not message:  # a tenth of the time, as if each character were a byte
+            size = SPAN_SIZE + len(attributes) * VALUE_SIZE + characters
+            attributes = {key: value for key, value in attributes.items() if type(value) in _NESTED}
+        else:
+            size = SPAN_SIZE + names_size(span.name, message, "")
+        if attributes:
+            size += attributes_size(attributes)
+        if links := span.links:
+            size += links_bytes(links)
+        if events := span.events:
+            size += sum(EVENT_SIZE + attributes_size(copy_of(event.attributes)) for event in events)
     except Exception:  # noqa: BLE001 - the worker refuses a span whose values are of types of the application's
         return SPAN_SIZE
+    else:
+        return size
 
 
 def links_bytes(links: Iterable[Link]) -> int:

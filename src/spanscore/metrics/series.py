@@ -97,20 +97,26 @@ class SeriesTable(dict[Values, Series]):
         self._instrument: Final = instrument
         self._new: Final = new
         self._limits: Final = limits
-        self._keeps_values: Final = FAIL_REASON not in instrument.attributes
-        """Whether equal values always have the same series."""
+        self._is_of_reasons: Final = instrument.attributes[:1] == (FAIL_REASON,)
+        self._known: Final[dict[Values, Series]] = {} if self._is_of_reasons else self
+        """The series by recorded values. Reasons in it are admitted ones: equal values may get another series later."""
 
     def __missing__(self, values: Values) -> Series:
-        labels = self._admitted(tuple(map(self._label, self._instrument.attributes, values)))
+        known = self._known
+        if self._is_of_reasons:
+            values = (self._label(FAIL_REASON, values[0]), *values[1:])
+            if (series := known.get(values)) is not None:
+                return series
+        named = [
+            value or "" if attribute == FAIL_REASON else self._label(attribute, value)
+            for attribute, value in zip(self._instrument.attributes, values, strict=False)
+        ]
+        labels = self._admitted(tuple(named))
         series = self.series.get(labels)
         if series is None:
             series = self.series[labels] = self._new(self._instrument, labels)
-        if (
-            self._keeps_values
-            and len(self) < MAX_SERIES
-            and all(len(value or "") <= MAX_LABEL_CHARS for value in values)
-        ):
-            self[values] = series
+        if len(known) < MAX_SERIES and all(len(value or "") <= MAX_LABEL_CHARS for value in values):
+            known[values] = series
         return series
 
     def _label(self, attribute: str, value: str | None) -> str:

@@ -7,9 +7,10 @@ refused with a reason, and the rest of the request is kept.
 from __future__ import annotations
 
 import enum
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import repeat
 from typing import Final, Literal, NamedTuple, TypeVar
 
@@ -199,7 +200,7 @@ class Findings:
     refused: dict[Refusal, RefusedSpans] = field(default_factory=dict)
     lost: list[Span] = field(default_factory=list)
     """As in `Decoded`."""
-    caveats: Counter[Caveat] = field(default_factory=Counter)
+    caveats: defaultdict[Caveat, int] = field(default_factory=partial(defaultdict, int))
     ids: dict[bytes, bytes] = field(default_factory=dict)
     """One object of each id that repeats: ids are a tenth of the memory of an open span."""
     long_texts: dict[int, str] = field(default_factory=dict)

@@ -128,6 +128,9 @@ def _absent_key(pair: KeyValue, findings: Findings) -> str:
 
 def _value(value: AnyValue, findings: Findings) -> AttributeValue:
     # No check of the depth: the parser refuses what nests deeper than some 30 to 50 values.
+    if (text := value.string_value) and len(text) <= VALUE_LENGTH:  # as above
+        findings.size += text_size(text)
+        return text
     member = value.WhichOneof("value")
     if member == "array_value":
         items = value.array_value.values

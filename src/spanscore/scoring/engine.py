@@ -127,8 +127,8 @@ class Engine:
         while True:
             if self.queue.step(until):
                 pass
-            elif self.table.is_due(at := self._clock() if now is None else now):
-                self.queue.put(self.table.expire(at, most=1))
+            elif (closed := self.table.expire_next(at := self._clock() if now is None else now)) is not None:
+                self.queue.put(closed)
             elif self.conversations is not None and self.conversations.is_due(at):
                 self.queue.put_conversations(self.conversations.expire(at, most=1))
             else:

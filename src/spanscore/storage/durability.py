@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -235,7 +235,7 @@ class Durability:
         is_last: bool,
     ) -> None:
         """Keep a request for the traces of spans of it that were just taken."""
-        found: Counter[bytes] = Counter()
+        found: defaultdict[bytes, int] = defaultdict(int)
         for span, size in zip(spans, sizes, strict=True):
             found[span.trace_id] += size
         needed = {trace_id: size for trace_id, size in found.items() if self._live.ledger.is_needed(trace_id)}
