@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from dialects.spans import call, calls, exception, read, span
+from dialects.spans import call, calls, exception, read, span, span_id
 from spanscore.model import Span, StatusCode
+from traces import lasting
 
 SCOPE = "gcp.vertex.agent"
 OPENINFERENCE = "openinference.instrumentation.google_adk"
@@ -217,6 +218,57 @@ def test_a_run_that_continues_has_the_calls_before_it(asked: str, answered: str)
         ("look_up", 40, True),
         ("refund", "ok", False),
     ]
+
+
+@pytest.mark.parametrize("quoted", ["{}", "<<<BEGIN_QUOTED_AGENT_CONTENT>>>\n{}\n<<<END_QUOTED_AGENT_CONTENT>>>"])
+@pytest.mark.parametrize("key", ["gcp.vertex.agent.llm_request", "gen_ai.input.messages"])
+def test_a_run_that_continues_has_the_calls_of_the_agent_that_handed_over(quoted: str, key: str) -> None:
+    """An agent is sent them as texts in the user's role, which begin no turn."""
+    told = [
+        "[desk] called tool `look_up` with parameters:\n" + quoted.replace("{}", "{'order': 1}"),
+        "[desk] `look_up` tool returned result:\n" + quoted.replace("{}", "{'result': 40}"),
+        "[desk] said:\n" + quoted.replace("{}", "I hand over."),
+    ]
+    name = "text" if key.endswith("llm_request") else "content"
+    sent = [[{name: "refund"}], *([{name: "For context: another agent"}, {name: each}] for each in told)]
+    messages = [{"role": "user", "parts": parts} for parts in sent]
+    asked = {"type": "tool_call", "id": "c2", "name": "refund", "arguments": {}}
+    answer = {"type": "tool_call_response", "id": "c2", "response": {"result": "ok"}}
+    messages += [{"role": "model", "parts": [asked]}, {"role": "user", "parts": [answer]}]
+    held = {key: json.dumps({"contents": messages} if name == "text" else messages)}
+
+    (run,) = read(
+        span(1, "invocation", scope=SCOPE),
+        tool(2, "refund", **content({}, {"result": "ok"})),
+        span(3, "call_llm", {**held, "gcp.vertex.agent.llm_response": "{}"}, parent=1, scope=SCOPE),
+    )
+
+    assert [(made.name, made.arguments, made.result, made.restored) for made in run.calls] == [
+        ("look_up", {"order": 1}, 40, True),
+        ("refund", {}, "ok", False),
+    ]
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_under_openinference_a_run_has_gone_on_after_an_agent_that_waited(*, answered: bool) -> None:
+    """The span of a run begins before its calls: the messages of its last request show that it was asked again."""
+    waits = {"error": "This tool call requires confirmation, please approve or reject."}
+    sent = "llm.input_messages"
+    held = {"openinference.span.kind": "LLM", f"{sent}.0.message.role": "user", f"{sent}.0.message.content": "refund"}
+    held |= {f"{sent}.1.message.role": "model", f"{sent}.1.message.tool_calls.0.tool_call.id": "c3"}
+    held |= {f"{sent}.1.message.tool_calls.0.tool_call.function.name": "desk"}
+    if answered:
+        held |= {f"{sent}.2.message.role": "tool", f"{sent}.2.message.tool_call_id": "c3"}
+        held |= {f"{sent}.2.message.content": "It cannot wait."}
+    (run,) = read(
+        lasting(span(1, "agent_run [main]", {"openinference.span.kind": "AGENT"}, scope=OPENINFERENCE), 90),
+        lasting(span(2, "invoke_agent main", held, parent=1, scope=SCOPE), 80),
+        lasting(tool(3, "desk", **{"gen_ai.tool.type": "AgentTool"})._replace(parent_span_id=span_id(2)), 40),
+        span(4, "agent_run [desk]", {"openinference.span.kind": "AGENT"}, parent=3, scope=OPENINFERENCE),
+        tool(5, "refund", **content({}, waits))._replace(parent_span_id=span_id(4)),
+    )
+
+    assert ("refund" not in run.completeness.paused) == answered
 
 
 @pytest.mark.parametrize(

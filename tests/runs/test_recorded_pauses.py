@@ -20,18 +20,18 @@ HEAD: Final = (
     "without content: pause | waiting call | earlier calls |\n|---|---|---|---|---|---|---|---|"
 )
 ROWS: Final[dict[tuple[str, str], str]] = {
-    ("Agent Framework", "its own"): "agent-framework-approval",
+    ("Agent Framework", "its own"): "agent-framework-approval agent-framework-approval-again",
     ("Agno", "OpenInference"): "agno-approval",
     ("Agno", "OpenTelemetry"): "agno-approval-genai:alone-",
     ("Agno", "OpenTelemetry, and that of the model's client"): "agno-approval-genai",
     ("Agno", "OpenLLMetry"): "agno-approval-tl",
     ("Genkit", "its own"): "genkit-approval",
-    ("Google ADK, Python", "its own"): "google-adk-confirmation",
-    ("Google ADK, Python", "OpenInference"): "google-adk-confirmation-oi",
+    ("Google ADK, Python", "its own"): "google-adk-confirmation google-adk-confirmation-again",
+    ("Google ADK, Python", "OpenInference"): "google-adk-confirmation-oi google-adk-confirmation-oi-again",
     ("Google ADK, JavaScript", "its own"): "google-adk-js-confirmation",
     ("LangChain, LangGraph", "OpenInference"): (
         "langgraph-approval langgraph-approval-again langgraph-approval-before langgraph-approval-edited "
-        "langgraph-approval-ids"
+        "langgraph-approval-ids langgraph-approval-twice"
     ),
     ("LangChain, LangGraph", "Langfuse"): "langgraph-approval-langfuse",
     ("LangChain, LangGraph", "LangSmith"): "langgraph-approval-langsmith",
@@ -59,9 +59,12 @@ ROWS: Final[dict[tuple[str, str], str]] = {
     (
         "Pydantic AI",
         "its own",
-    ): "pydantic-ai-approval pydantic-ai-approval-again pydantic-ai-approval-ids pydantic-ai-approval-v2",
+    ): (
+        "pydantic-ai-approval pydantic-ai-approval-again pydantic-ai-approval-ids pydantic-ai-approval-sub "
+        "pydantic-ai-approval-v2"
+    ),
     ("Pydantic AI", "OpenLIT"): "pydantic-ai-approval-openlit",
-    ("Strands", "its own"): "strands-interrupt strands-interrupt-semconv",
+    ("Strands", "its own"): "strands-interrupt strands-interrupt-again strands-interrupt-semconv",
     ("Strands", "OpenInference"): "strands-interrupt-semconv:oi- strands-interrupt-inner",
     ("TanStack AI", "its own"): "tanstack-ai-approval",
     ("Vercel AI SDK 6", "its own"): "vercel-ai-6-approval",
@@ -118,7 +121,12 @@ class Pauses:
             self._named["yes" if seen.paused and all(seen.paused) else "no"] += 1
         if "resumed" in part.scenario and "parallel" not in part.scenario:
             is_known = part.before <= Counter(call.name for call in run.calls if call.restored)
-            is_unknown = seen.begin_unseen or seen.may_continue or run.unread or (seen.uncertain and not is_known)
+            is_unknown = (
+                seen.begin_unseen
+                or seen.may_continue
+                or run.unread
+                or (seen.uncertain and not (seen.resumed and is_known))
+            )
             self._earlier["unknown" if is_unknown else "yes" if seen.resumed and is_known else "no"] += 1
 
     @property

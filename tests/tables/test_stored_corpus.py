@@ -23,6 +23,7 @@ TIES = {
     "google-adk-js",
     "google-adk-js-nocontent",
     "langsmith-js-otel",
+    "mastra-approval-twice-nocontent",
     "openai-agents-js-oi-hidden",
     "openinference-core-js",
     "traceloop-js",

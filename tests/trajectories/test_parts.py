@@ -38,6 +38,9 @@ WITH_OTHER_PAUSES: Final = {
 }
 """Recordings in which a run asks its user, or leaves a call to its client."""
 _DECIDED: Final = ("approved", "rejected")
+_SEVERAL: Final = ("two-", "two-resumed-", "twice-", "sub-", "sub-refused-")
+_FLOWS: Final = ("approved-", "rejected-", "parallel-", "flow-", "flow-rejected-")
+_AGAIN: Final = ("two-resumed-asks", "two-again-resumed", "twice-resumed", "twice-again-resumed")
 NOT_SEEN: Final = {
     # Without content no span says that the call was refused.
     *(("pydantic-ai-approval-nocontent", f"{scenario}-resumed") for scenario in ("denied", "raised-denied")),
@@ -58,11 +61,21 @@ NOT_SEEN: Final = {
     # No span names the call.
     ("agno-approval-genai", "alone-approved-asks"),
     *(("agno-approval-tl", f"{each}-asks") for each in ("approved", "team")),
+    *(
+        ("google-adk-confirmation-oi-again", f"{scenario}-resumed{end}")
+        for scenario, end in (
+            ("two", "-asks"),
+            *((each, "") for each in ("two-again", "twice", "twice-again", "transfer")),
+        )
+    ),
     # No model is asked while one of two calls still waits.
     ("langgraph-approval-langsmith", "both-resumed-asks"),
     # Content is hidden.
     ("mastra-approval-nocontent", "never-asks"),
     *(("langgraph-approval-nocontent", f"{each}-asks") for each in ("approved", "rejected", "parallel")),
+    *(("langgraph-approval-twice-nocontent", f"mw-{each}asks") for each in _SEVERAL),
+    *(("agent-framework-approval-nocontent", f"{each}asks") for each in (*_FLOWS, *_SEVERAL[:3])),
+    *(("agent-framework-approval-nocontent", f"{each}rejected-resumed") for each in ("", "flow-")),
     ("vercel-ai-7-approval", "hidden-approved-asks"),
     ("openai-agents-js-approval", "hidden-approved-asks"),
 }
@@ -92,6 +105,19 @@ BEGINS_UNSEEN: Final = {
     ("openai-agents-js-approval", "hidden-approved-resumed"),
     *((name, f"hidden-{each}-resumed") for name in ("agno-approval", "langgraph-approval-tl") for each in _DECIDED),
     *(("langgraph-approval-nocontent", f"{each}-resumed") for each in (*_DECIDED, "parallel", "interrupt-approved")),
+    *(
+        ("langgraph-approval-twice-nocontent", f"{style}-{each}")
+        for style in ("mw", "interrupt")
+        for each in (*_AGAIN, "sub-resumed", "sub-refused-resumed", "declined-resumed", "parallel-resumed")
+    ),
+    *(
+        (f"{name}-nocontent", each)
+        for name, others in (
+            ("agent-framework-approval", ("approved", "parallel", "flow")),
+            ("google-adk-confirmation", ("confirmed", "transfer", "single")),
+        )
+        for each in (*_AGAIN, *(f"{other}-resumed" for other in others))
+    ),
     *(("langgraph-approval-before", f"refused-resumed{each}") for each in ("", "-update")),
     *(("traceai-langgraph-approval", f"mw-{each}-resumed") for each in _DECIDED),
     *(

@@ -78,6 +78,15 @@ def test_overlapping_spans_with_one_call_id_are_one_call() -> None:
     assert [made.span_id for made in calls(*spans)] == [span_id(2)]
 
 
+@pytest.mark.parametrize(("outer", "made"), [(1, 2), (2, 1)])
+def test_a_call_in_two_runs_at_once_is_made_twice(outer: int, made: int) -> None:
+    """Two processes were given the same approval. A run within the other one is seen twice."""
+    runs = [lasting(agent(2, parent=1), 9), lasting(agent(3, parent=outer), 9)]
+    spans = [lasting(agent(1), 20), *runs, lasting(tool(4, "book", PARIS, "c1", parent=2), 5)]
+
+    assert made == len(calls(*spans, tool(5, "book", PARIS, "c1", parent=3)))
+
+
 def test_a_call_id_that_comes_again_is_another_call() -> None:
     """Some providers count from 0 in every answer; each call is still seen once by each of two instrumentations."""
     first = tool(2, "book", PARIS, "0")

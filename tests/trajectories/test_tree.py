@@ -426,3 +426,14 @@ def test_the_last_version_of_a_span_counts() -> None:
     first, last = given_call(1, "pay"), given_call(1, "pay")._replace(end_ns=start_ns(7))
     tree = SpanTree(Readings.of([first, last, other(2)], GIVEN))
     assert ({0}, 1, [1]) == (set(tree.superseded), tree.root, list(tree.calls))
+
+
+def test_an_agent_beside_its_call_is_below_it() -> None:
+    """ADK writes the span of an agent for a single turn beside that of the call, within its time."""
+
+    def parent_of(agent: str, ms: int) -> int:
+        run = given_agent(1, "main")._replace(end_ns=start_ns(40))
+        called = given_call(2, "desk", parent=1)._replace(end_ns=start_ns(9))
+        return given_tree(run, called, given_agent(3, agent, parent=1)._replace(end_ns=start_ns(ms))).parents[2]
+
+    assert (1, 0, 0) == (parent_of("desk", 9), parent_of("desk", 10), parent_of("other", 9))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import chain
 from typing import ClassVar, Final
 
 from spanscore.contracts import (
@@ -47,6 +49,11 @@ _OF_ADK: Final = frozenset(
 )
 """Of which every tool span has one, unless the tool raised; others may be an application's."""
 _AGENT_RUN: Final = re.compile(r"agent_run \[(.+)\]")
+_OF_ANOTHER: Final = "For context:"
+"""Begins a message in the user's role that tells what another agent did."""
+_CALLED: Final = re.compile(r"\[[^]\n]*\] called tool `([^`\n]+)` with parameters:\s*(.+)", re.DOTALL)
+_RETURNED: Final = re.compile(r"\[[^]\n]*\] `([^`\n]+)` tool returned result:\s*(.+)", re.DOTALL)
+_QUOTED: Final = re.compile(r"<<<BEGIN_\w+>>>\n(.*)\n<<<END_\w+>>>", re.DOTALL)
 
 
 class GoogleAdk(FrameworkDialect):
@@ -98,7 +105,7 @@ class GoogleAdk(FrameworkDialect):
         return changed(
             sent_messages.reading(span.attributes.get(_LLM_RESPONSE)),
             answers=Later(lambda: _answers(span)),
-            history=LaterList(lambda: tuple(map(_message, sent_messages.history(_sent(span))))),
+            history=LaterList(lambda: tuple(map(_message, sent_messages.history(_spoken(span))))),
         )
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
@@ -114,6 +121,46 @@ class GoogleAdk(FrameworkDialect):
 def _sent(span: Span) -> Recorded:
     """Return the messages that the model was sent: its instructions may have a user's role."""
     return content.field(content.decoded(span.attributes.get(_LLM_REQUEST)), "contents")
+
+
+def _spoken(span: Span) -> Recorded:
+    """Return the messages that the model was sent, with the calls of other agents as calls.
+
+    ADK tells an agent of them in messages of the user's role: of those that stood before a transfer, for example.
+    """
+    attributes = span.attributes
+    told = content.first(attributes.get(_LLM_REQUEST), attributes.get(gen_ai.INPUT))
+    if not (isinstance(told, str) and _OF_ANOTHER in told):
+        return _sent(span)
+    sent = _sent(span) if _LLM_REQUEST in attributes else content.decoded(told)
+    return [*chain.from_iterable(map(_of_agent, sent))] if isinstance(sent, list) else sent
+
+
+def _of_agent(message: JSON) -> Iterator[JSON]:
+    parts = content.field(message, "parts")
+    texts = [_text(part) for part in parts] if isinstance(parts, list) else []
+    if not (texts and texts[0].startswith(_OF_ANOTHER)):
+        yield message
+        return
+    for text in texts[1:]:
+        if called := _CALLED.fullmatch(text):
+            part = {"type": "tool_call", "name": called[1], "arguments": _unquoted(called[2])}
+        elif returned := _RETURNED.fullmatch(text):
+            part = {"type": "tool_call_response", "name": returned[1], "response": _unquoted(returned[2])}
+        else:
+            part = {"type": "text", "content": text}
+        yield {"role": "tool" if "response" in part else "assistant", "parts": [part]}
+
+
+def _text(part: JSON) -> str:
+    told = (content.field(part, key) for key in ("text", "content"))
+    return next((each for each in told if isinstance(each, str)), "")
+
+
+def _unquoted(text: str) -> JSON:
+    quoted = _QUOTED.fullmatch(text)
+    told = content.decoded(quoted[1] if quoted else text)
+    return None if told is NOT_RECORDED else told
 
 
 def _answers(span: Span) -> dict[str, JSON]:

@@ -169,7 +169,8 @@ class PartsOfRuns:
             for agent in {self._tree.agent_of(index), None}:
                 for key in {(agent, conversation or ""), (agent, None)}:
                     latest[key] = max(start_ns, latest.get(key, start_ns))
-        around = self._with_calls_above(index for index, _ in waits)
+        waiting = {index for index, _ in waits}
+        around = self._with_calls_above(waiting)
         ends_ns = self._ends(around)
 
         def has_gone_on(index: int) -> bool:
@@ -178,7 +179,9 @@ class PartsOfRuns:
 
         over: set[int] = set()
         for index in sorted(around, key=lambda index: self._tree.spans[index].start_ns):
-            if self._tree.call_above[index] in over or has_gone_on(index):
+            is_over = self._tree.call_above[index] in over or has_gone_on(index)
+            # The span of a run of ADK under OpenInference is that of its last request.
+            if is_over or (index not in waiting and self._resumption.is_answered_in_run(index)):
                 over.add(index)
         yield from ((index, name) for index, name in waits if index not in over)
 

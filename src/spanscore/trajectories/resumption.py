@@ -137,6 +137,15 @@ class Resumption:
         tail = _tail(self.tree, _first(model, self.tree.model_readings[model].history))
         return [] if tail is None else [call for call in tail.last if call.state == "made"]
 
+    def is_answered_in_run(self, call: int) -> bool:
+        """Return whether the span of a whole run around a call holds its answer, in the messages of a later request."""
+        call_id = self.tree.calls[call].call_id
+        around = self.tree.parents[call]
+        if not call_id or around not in self.tree.model_readings or self.tree.is_request(around):
+            return False
+        sent = after_user(self.tree.model_readings[around].history)
+        return any(answer.call_id == call_id for message in sent for answer in message.answers)
+
     def place_of(self, tail: Tail) -> int:
         """Return the negative place in `awaited` of the first call that a tail's run may have waited for."""
         return self._places[tail.model]

@@ -112,6 +112,7 @@ def _last_before(tree: SpanTree, part: int, begun: Sequence[int], told: set[tupl
 def _owners(tree: SpanTree, above: list[int]) -> dict[int, int]:
     """Return for each tool-call span the main span of its call: another one, or itself."""
     owner: dict[int, int] = {}
+    runs = tree.nearest(tree.agents)
     by_call_id: dict[str, int] = {}
     recent: deque[tuple[int, set[str]]] = deque(maxlen=MAX_SIDE_BY_SIDE)
     logged: list[int] = []
@@ -125,7 +126,12 @@ def _owners(tree: SpanTree, above: list[int]) -> dict[int, int]:
             _is_same_call(tree, above[index], index) or _is_of_server(tree, above[index], index)
         ):
             owner[index] = above[index]
-        elif twin != NONE and _overlap(tree, twin, index) and _is_same_call(tree, twin, index):
+        elif (
+            twin != NONE
+            and _overlap(tree, twin, index)
+            and _is_same_call(tree, twin, index)
+            and not _are_two(tree, runs, twin, index)
+        ):
             owner[index] = twin
         else:
             owner[index] = _seen_beside(tree, index, recent)
@@ -214,6 +220,13 @@ def _seen_beside(tree: SpanTree, index: int, recent: deque[tuple[int, set[str]]]
 
 def _overlap(tree: SpanTree, first: int, second: int) -> bool:
     return tree.spans[second].start_ns <= tree.spans[first].end_ns
+
+
+def _are_two(tree: SpanTree, runs: Sequence[int], first: int, second: int) -> bool:
+    """Return whether one instrumentation saw both in runs beside each other: an approval was given twice."""
+    run, other = runs[first], runs[second]
+    is_beside = run != other and NONE not in {run, other} and runs[run] == runs[other]
+    return is_beside and tree.spans[first].scope == tree.spans[second].scope
 
 
 def _is_same_call(tree: SpanTree, outer: int, inner: int) -> bool:

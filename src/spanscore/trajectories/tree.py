@@ -41,7 +41,6 @@ class SpanTree:
         self.parents: Final = read.parents
         self.uppermost: Final = read.uppermost
         self.superseded: Final = read.superseded
-        self._outer: Final = frozenset(self.parents)
         self.order = sorted(range(len(spans)), key=[span.start_ns for span in spans].__getitem__)
         """The spans by start, ties by arrival, as is all below.
 
@@ -60,6 +59,9 @@ class SpanTree:
         for index in self.order:
             if self.readings[index] is not NO_READING:
                 self._add(index, self.readings[index])
+        if len(self.agents) > 1 and self.calls:
+            self._nest_called_agents()
+        self._outer: Final = frozenset(self.parents)
         self.model_spans: Final = (
             [index for index in self.models if not spans[index].is_log] if read.has_logs else self.models
         )
@@ -92,6 +94,16 @@ class SpanTree:
         self.root = next(chain(parentless, orphaned, received))
         """The earliest span without a parent; if there is none, the earliest whose parent is missing. A log record only
         if there are no spans."""
+
+    def _nest_called_agents(self) -> None:
+        """Put an agent's span that stands beside the call of that agent, and within its time, below this call."""
+        called = {(self.parents[index], call.name): index for index, call in self.calls.items()}
+        for index, agent in self.agents.items():
+            call = called.get((self.parents[index], agent), NONE) if agent else NONE
+            if call not in {NONE, index} and self.parents[index] != NONE:
+                span, around = self.spans[index], self.spans[call]
+                if around.start_ns <= span.start_ns and span.end_ns <= around.end_ns:
+                    self.parents[index] = call
 
     @cached_property
     def call_above(self) -> list[int]:
