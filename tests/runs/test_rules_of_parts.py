@@ -225,7 +225,6 @@ OTHERS: Final = {
     },
     "mastra-approval": {
         "two": TWICE,
-        **dict.fromkeys(("denied", "reason"), NOT_MADE),
         "context-resumed": "- - + + + + +",
     },
     # Two processes were sent the same approval at once.

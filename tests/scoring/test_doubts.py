@@ -58,6 +58,18 @@ def first(name: str) -> Callable[[Trajectory], Outcome]:
     return lambda run: Score(1.0, passed=run.names[0] == name)
 
 
+@pytest.mark.parametrize(("name", "passes"), [("issue_refund", True), ("ship", False)])
+def test_a_call_refused_in_the_trace_of_its_run_is_put_where_it_was_asked_for(name: str, passes: bool) -> None:  # noqa: FBT001
+    """Behind the calls that began before it, and before the later ones."""
+    refund = ToolCall(name="issue_refund", start_ns=5)
+    made = (LOOKUP, ToolCall(name="check", start_ns=4), ToolCall(name="ship", start_ns=6))
+    outcome = with_doubts(
+        Trajectory(calls=made, refused=(refund,)), lambda run: Score(1.0, passed=run.names[2:3] == (name,))
+    )
+
+    assert passes == isinstance(outcome, Skipped)
+
+
 @pytest.mark.parametrize("name", ["lookup_order", "issue_refund"])
 def test_calls_before_a_pause_that_may_have_had_another_order(name: str) -> None:
     """A rule about their order is skipped; others are not."""

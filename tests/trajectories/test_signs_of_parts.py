@@ -247,19 +247,19 @@ def test_runs_that_pause(
         (
             "a call is refused before any model is asked",
             [AGENT, call(2, "pay", "c1", state="refused"), model(4)],
-            [told(resumed=True, begin_unseen=True, withheld="pay:refused")],
+            [told(resumed=True, begin_unseen=True, withheld="pay:refused", refused="pay")],
             None,
         ),
         (
             "a call is refused, and no model is asked",
             [AGENT, call(2, "pay", "c1", state="refused")],
-            [told(withheld="pay:refused")],
+            [told(withheld="pay:refused", refused="pay")],
             None,
         ),
         (
             "a call is refused behind its model",
             [AGENT, model(2), call(4, "pay", "c1", state="refused")],
-            [told(withheld="pay:refused")],
+            [told(withheld="pay:refused", refused="pay")],
             None,
         ),
         (

@@ -120,7 +120,7 @@ class Trajectory:
     uncertain: tuple[ToolCall, ...] = ()
     """The calls before the pause of which nothing shows whether they were made; they are none of `calls`."""
     refused: tuple[ToolCall, ...] = ()
-    """The calls before the pause that were refused, as if they had been made; they are none of `calls`."""
+    """The calls that were refused, as if they had been made; they are none of `calls`."""
     reordered: tuple[int, ...] = ()
     """The other order of the restored calls, by index: in each answer, calls of tools that may wait come last. Empty if
     it is the same."""
@@ -136,11 +136,15 @@ class Trajectory:
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple([call.name for call in self.calls]))
 
-    def having_made(self, earlier: Sequence[ToolCall]) -> Trajectory:
-        """Return the same if these calls had been made before the pause, too."""
+    def having_made(self, others: Sequence[ToolCall]) -> Trajectory:
+        """Return the same if these calls had been made, too: before the pause, or else by the time of their request."""
         place = next((place for place, call in enumerate(self.calls) if not call.restored), len(self.calls))
-        calls = (*self.calls[:place], *earlier, *self.calls[place:])
-        return replace(self, calls=calls, completeness=self.completeness.of(calls))
+        calls = [*self.calls[:place], *(each for each in others if each.restored), *self.calls[place:]]
+        for other in others:
+            if not other.restored:
+                later = (place for place, call in enumerate(calls) if call.start_ns > other.start_ns)
+                calls.insert(next(later, len(calls)), other)
+        return replace(self, calls=tuple(calls), completeness=self.completeness.of(calls))
 
     def having_waited(self) -> Trajectory:
         """Return the same if its first calls had been made in their other order: some had waited."""

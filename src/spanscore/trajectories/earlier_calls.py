@@ -78,7 +78,7 @@ def earlier_calls(
             # A sub-agent that has waited in this trace is called once more in it: its earlier calls are here.
             start_ns = tree.spans[tail.model].start_ns
             answers = [
-                [call for call in answer if first_ns.get(_same(call.request), start_ns) >= start_ns]
+                [call for call in answer if first_ns.get(same_in_messages(call.request), start_ns) >= start_ns]
                 for answer in answers
             ]
             last = {
@@ -87,7 +87,7 @@ def earlier_calls(
                 if rank in joined
                 or rank in refused_here
                 or call.state != "made"
-                or first_ns.get(_same(call.request), start_ns) >= start_ns
+                or first_ns.get(same_in_messages(call.request), start_ns) >= start_ns
             }
         before = [*chain.from_iterable(answers)]
         told = last.keys() & refused_here
@@ -143,7 +143,7 @@ def earlier_calls(
     return found
 
 
-def _same(call: ToolCall | CallRequest) -> Hashable:
+def same_in_messages(call: ToolCall | CallRequest) -> Hashable:
     """Return what a call has in common with itself in messages: its name and id, or without an id its arguments."""
     return (call.name, call.call_id) if call.call_id else content_of(call)
 
@@ -153,5 +153,5 @@ def _first_starts(calls: Iterable[ToolCall]) -> Mapping[Hashable, int]:
     found: dict[Hashable, int] = {}
     for call in calls:
         if call.span_id is not None:
-            found.setdefault(_same(call), call.start_ns)
+            found.setdefault(same_in_messages(call), call.start_ns)
     return found

@@ -77,7 +77,7 @@ def explained(trace: Trace, trajectories: Iterable[Trajectory], reader: DialectR
     )
     before = Counter(call.name for each in trajectories for call in each.withheld if call.state == "refused")
     ranks = {rank for rank, _ in executed}
-    before -= Counter(name for _, name, state in withheld.told(ranks) if state == "refused")
+    before -= Counter(call.name or "" for _, call, state in withheld.told(ranks) if state == "refused")
     return Explanation(spans, not_made, waits, (*refused, *before.elements()))
 
 

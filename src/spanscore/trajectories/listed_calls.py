@@ -40,7 +40,7 @@ def executed_calls(
             ranks[index], calls[index] = rank, reading
         if requested.requests and not tree.not_calls:
             asked = [
-                (index, _asked(tree, index, request, answer, requested.failure(request.call_id)), before)
+                (index, requested_call(tree, index, request, answer, requested.failure(request.call_id)), before)
                 for index, request, answer, before in requested.unexecuted(ranks)
                 if withheld.state_of(request) is None
             ]
@@ -121,16 +121,21 @@ def requested_calls(tree: SpanTree, requested: Requested, withheld: Withheld) ->
     if not requested.requests or tree.calls or tree.parts or tree.not_calls:
         return []
     return [
-        (index, _asked(tree, index, request, answer.result, answer.error) if answer else _asked(tree, index, request))
+        (
+            index,
+            requested_call(tree, index, request, answer.result, answer.error)
+            if answer
+            else requested_call(tree, index, request),
+        )
         for index, (request, answer) in requested.calls()
         if (answer is not None or not tree.is_step) and withheld.state_of(request) is None
     ]
 
 
-def _asked(
+def requested_call(
     tree: SpanTree, index: int, request: CallRequest, result: Recorded = NOT_RECORDED, error: str | None = None
 ) -> ToolCall:
-    """Return the call that a model's span requests; its time is the end of that span."""
+    """Return the call that a span requests, as a model's does; its time is the end of that span."""
     end_ns = tree.spans[index].end_ns
     return ToolCall(
         name=request.name,

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from spanscore.contracts import CallState
+from spanscore.contracts import CallReading, CallRequest, CallState
 from spanscore.model import Completeness, ToolCall, WithheldCall
 from spanscore.model.completeness import recorded
-from spanscore.trajectories.earlier_calls import EarlierCalls, earlier_calls
+from spanscore.trajectories.earlier_calls import EarlierCalls, earlier_calls, same_in_messages
+from spanscore.trajectories.listed_calls import requested_call
 from spanscore.trajectories.readings import NONE
 from spanscore.trajectories.resumption import Resumption
 from spanscore.trajectories.tree import SpanTree
 from spanscore.trajectories.withheld import Withheld
+
+_Told: TypeAlias = tuple[int, CallReading | CallRequest, CallState]
 
 
 class PartsOfRuns:
@@ -43,8 +46,12 @@ class PartsOfRuns:
         self._resumption: Final = resumption
         told = list(withheld.told(frozenset(ranks.values())))
         self._withheld: Final[dict[int, list[WithheldCall]]] = {}
-        for index, name, state in told:
-            self._withheld.setdefault(run_of[index], []).append(WithheldCall(name, state))
+        self._refused: Final[dict[int, list[ToolCall]]] = {}
+        for index, call, state in told:
+            self._withheld.setdefault(run_of[index], []).append(WithheldCall(call.name or "", state))
+            if state == "refused" and call.name:
+                request = CallRequest(name=call.name, arguments=call.arguments, call_id=call.call_id)
+                self._refused.setdefault(run_of[index], []).append(requested_call(tree, index, request))
         refused = [index for index, state in withheld.spans.items() if state == "refused"]
         self._earlier: Final = self._found_earlier(listed, ranks, refused, told) if resumption.tails else []
         self._earlier_of: Final[dict[int, list[EarlierCalls]]] = {}
@@ -87,14 +94,14 @@ class PartsOfRuns:
         listed: Sequence[tuple[int, ToolCall]],
         ranks: Mapping[int, int | None],
         refused: Iterable[int],
-        told: Iterable[tuple[int, str, CallState]],
+        told: Iterable[_Told],
     ) -> list[EarlierCalls]:
         return earlier_calls(
             self._resumption,
             {rank for rank in ranks.values() if rank is not None},
             {rank for index in refused if (rank := ranks.get(index)) is not None},
             [call for _, call in listed],
-            [name for _, name, _ in told],
+            [call.name or "" for _, call, _ in told],
         )
 
     def restore(self, calls: dict[int, list[ToolCall]]) -> None:
@@ -145,21 +152,24 @@ class PartsOfRuns:
         if not (self._withheld or self._earlier_of):
             return {}
         earlier = self._earlier_of.get(run, ())
-        refused = (WithheldCall(name, "refused") for each in earlier for name in each.named)
+        named = (WithheldCall(name, "refused") for each in earlier for name in each.named)
+        refused = [call for each in earlier for call in each.refused]
+        known = set(map(same_in_messages, refused))
+        refused += (call for call in self._refused.get(run, ()) if same_in_messages(call) not in known)
         return {
-            "withheld": (*self._withheld.get(run, ()), *refused),
+            "withheld": (*self._withheld.get(run, ()), *named),
             "uncertain": tuple(call for each in earlier for call in each.uncertain),
-            "refused": tuple(call for each in earlier for call in each.refused),
+            "refused": tuple(refused),
             "reordered": next((each.reordered for each in earlier if each.below == NONE), ()),
         }
 
-    def _waiting(self, told: Iterable[tuple[int, str, CallState]]) -> Iterator[tuple[int, str]]:
+    def _waiting(self, told: Iterable[tuple[int, CallReading | CallRequest, CallState]]) -> Iterator[tuple[int, str]]:
         """Yield the position of a span and the name for each of the told calls with which the run pauses.
 
         A run has gone on if a model of the same agent, in the same conversation, was asked after the span had ended; of
         a span without an agent, any model. So has the run of a caller after the call that the span is below.
         """
-        waits = [(index, name) for index, name, state in told if state == "waits"]
+        waits = [(index, call.name or "") for index, call, state in told if state == "waits"]
         if not waits:
             return
         conversations = self._tree.conversations

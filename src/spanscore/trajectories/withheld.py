@@ -85,21 +85,20 @@ class Withheld:
         """The calls without a span; the name is empty if no span records for which call the run waits."""
         return [(each.request, each.state) for each in self._asked.values()]
 
-    def told(self, executed: Collection[int | None]) -> Iterator[tuple[int, str, CallState]]:
-        """Yield the position of a span that records that a call was not made, the call's name, and its state.
+    def told(self, executed: Collection[int | None]) -> Iterator[tuple[int, CallReading | CallRequest, CallState]]:
+        """Yield the position of a span that records that a call was not made, the call, and its state.
 
         Args:
             executed: the ranks of the requests of calls that have a span.
         """
         for index, state in self.spans.items():
-            yield index, self.calls[index].name or "", state
+            yield index, self.calls[index], state
         for each in self._asked.values():
-            yield each.pause, each.request.name, each.state
+            yield each.pause, each.request, each.state
         if not self._requested.requests:
             return
         known = {*self._executed_ids, *self._asked, *(call.call_id for call in self.calls.values())}
-        for index, request, state in self._requested.told_by_answers(known, executed):
-            yield index, request.name, state
+        yield from self._requested.told_by_answers(known, executed)
 
     def state_of(self, request: CallRequest) -> CallState | None:
         """Return the state of a request without execution; None if no span records that it was not made."""
