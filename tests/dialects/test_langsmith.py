@@ -70,3 +70,34 @@ def test_the_claude_agent_sdk_wraps_arguments() -> None:
         call(3, "search", {"input": {"city": "Oslo"}}),
     )
     assert trajectory.agent is None
+
+
+def test_bytes_of_earlier_versions() -> None:
+    """They hold JSON in which LangChain's arguments are printed; a tool's own argument `input` is one of them."""
+    message = {"output": {"content": "full", "type": "tool", "tool_call_id": "c1", "status": "error"}}
+    failed = _in_bytes(run(2, "book", "tool", 1, prompt={"input": "{'city': 'Zürich'}"}, completion=message))
+    done = _in_bytes(run(3, "ask", "tool", 1, prompt={"input": "{'input': 'Oslo'}"}, completion={"output": "fine"}))
+
+    assert calls(run(1, "travel", "chain"), failed, done) == [
+        call(2, "book", {"city": "Zürich"}, result="full", error="full", call_id="c1", agent="travel"),
+        call(3, "ask", {"input": "Oslo"}, result="fine", agent="travel"),
+    ]
+
+
+def test_a_model_in_bytes() -> None:
+    """The calls that it asked for, and their results, are in bytes, too."""
+    asked = {"type": "ai", "content": "", "tool_calls": [{"name": "no_such_tool", "args": {"x": 1}, "id": "c1"}]}
+    told = {"type": "tool", "content": "not a valid tool", "tool_call_id": "c1", "name": "no_such_tool"}
+
+    (made,) = calls(
+        run(1, "travel", "chain"),
+        _in_bytes(run(2, "ChatOpenAI", "llm", 1, prompt={"messages": []}, completion={"output": asked})),
+        _in_bytes(run(3, "ChatOpenAI", "llm", 1, prompt={"messages": [[asked, told]]}, completion={})),
+    )
+
+    assert (made.name, made.arguments, made.result) == ("no_such_tool", {"x": 1}, "not a valid tool")
+
+
+def _in_bytes(written: Span) -> Span:
+    told = {key: str(value).encode() for key, value in written.attributes.items() if key.startswith("gen_ai.")}
+    return written._replace(attributes={**written.attributes, **told})

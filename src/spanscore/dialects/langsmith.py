@@ -18,6 +18,7 @@ from spanscore.model import NOT_RECORDED, Recorded, Span
 _KIND: Final = "langsmith.span.kind"
 _PROMPT: Final = "gen_ai.prompt"
 _COMPLETION: Final = "gen_ai.completion"
+_CONTENT: Final = (_PROMPT, _COMPLETION)
 _AGENT: Final = "langsmith.metadata.lc_agent_name"
 _NODE: Final = "langsmith.metadata.langgraph_node"
 _INTEGRATION: Final = "langsmith.metadata.ls_integration"
@@ -32,6 +33,7 @@ class Langsmith(FrameworkDialect):
 
     A call has the `langsmith.span.kind` `tool`, the arguments in `gen_ai.prompt` and the result in
     `gen_ai.completion`. Many failed calls have the status OK and show the failure only in an exception event.
+    Earlier versions (recorded with 0.4.28) write bytes, and LangChain's arguments as Python prints them.
     LangSmith's exporter also marks spans of the Vercel AI SDK, but adds nothing to them.
     """
 
@@ -44,6 +46,7 @@ class Langsmith(FrameworkDialect):
     )
 
     def read(self, span: Span) -> Reading | None:
+        span = _readable(span)
         attributes = span.attributes
         kind = attributes.get(_KIND)
         node, agent = content.text(attributes.get(_NODE)), content.text(attributes.get(_AGENT))
@@ -62,12 +65,27 @@ class Langsmith(FrameworkDialect):
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
+        span = _readable(span)
         return sent_messages.reading(span.attributes.get(_COMPLETION), span.attributes.get(_PROMPT))
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
         if span.attributes.get(_KIND) != "llm":
             return None
+        span = _readable(span)
         return model_calls.reading(span.attributes, model_calls.texts(content.decoded(span.attributes.get(_PROMPT))))
+
+
+def _readable(span: Span) -> Span:
+    """Return the span with text in place of bytes, in which a tool's printed arguments are no longer wrapped."""
+    told = {
+        key: value.decode(errors="replace") for key in _CONTENT if isinstance(value := span.attributes.get(key), bytes)
+    }
+    if not told:
+        return span
+    match content.decoded(told.get(_PROMPT)):
+        case {"input": str(printed), **others} if not others and span.attributes.get(_KIND) == "tool":
+            told[_PROMPT] = printed
+    return span._replace(attributes={**span.attributes, **told})
 
 
 def _is_claude(span: Span) -> bool:
