@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from dataclasses import replace
 from typing import Final
 
@@ -13,11 +14,13 @@ from spanscore.dialects import gen_ai
 from spanscore.dialects._framework import FrameworkDialect
 from spanscore.dialects._langgraph import continues, graph, stops_before_tools
 from spanscore.dialects._tool_message import ToolMessage, output_message
-from spanscore.model import NOT_RECORDED, Recorded, Span
+from spanscore.model import NOT_RECORDED, AttributeValue, Recorded, Span
 
 _KIND: Final = "langsmith.span.kind"
 _PROMPT: Final = "gen_ai.prompt"
 _COMPLETION: Final = "gen_ai.completion"
+_BASE64: Final = ("eyJ", "e30=", "W3", "W10=")
+"""Beginnings of an object or a list in base64."""
 _CONTENT: Final = (_PROMPT, _COMPLETION)
 _AGENT: Final = "langsmith.metadata.lc_agent_name"
 _NODE: Final = "langsmith.metadata.langgraph_node"
@@ -77,15 +80,23 @@ class Langsmith(FrameworkDialect):
 
 def _readable(span: Span) -> Span:
     """Return the span with text in place of bytes, in which a tool's printed arguments are no longer wrapped."""
-    told = {
-        key: value.decode(errors="replace") for key in _CONTENT if isinstance(value := span.attributes.get(key), bytes)
-    }
+    told = {key: value for key in _CONTENT if (value := _unpacked(span.attributes.get(key))) is not None}
     if not told:
         return span
     match content.decoded(told.get(_PROMPT)):
         case {"input": str(printed), **others} if not others and span.attributes.get(_KIND) == "tool":
             told[_PROMPT] = printed
     return span._replace(attributes={**span.attributes, **told})
+
+
+def _unpacked(value: AttributeValue) -> str | None:
+    """Return the text of bytes, also where a store keeps them as base64: no JSON begins so."""
+    if isinstance(value, str) and value.startswith(_BASE64):
+        try:
+            value = b64decode(value, validate=True)
+        except ValueError:
+            return None
+    return value.decode(errors="replace") if isinstance(value, bytes) else None
 
 
 def _is_claude(span: Span) -> bool:
