@@ -64,3 +64,21 @@ def test_tools_of_ag2() -> None:
     ) == [
         call(4, "book", {"nights": 2}, result="Error: full", error="Error: full", call_id="c1", agent="travel"),
     ]
+
+
+def test_tools_of_crewai() -> None:
+    """Arguments are printed, and an error is a part of the text to the model."""
+    failed = "\nI encountered an error while trying to use the tool. This was the error: full.\n Tool book accepts"
+    held = {
+        "tool__name": "book",
+        "tool__parameters": "{'nights': 2}",
+        "tool__result": failed,
+        "tool__status": "success",
+    }
+
+    (made,) = calls(
+        entity(1, "Traveller.agent", "agent", parent=0, agent__role="Traveller"),
+        entity(2, "book.tool_usage", "tool.usage", **held),
+    )
+
+    assert (made.name, made.arguments, made.error, made.agent) == ("book", {"nights": 2}, "full", "Traveller")
