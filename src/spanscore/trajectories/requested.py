@@ -94,7 +94,12 @@ class Requested:
         return NOT_RECORDED if self._known_before[span, call_id] else answer
 
     def _answer_in_place(self, rank: int) -> Recorded:
-        """Return the result of a request without an id at its place in the messages to the agent's next model."""
+        """Return the result of a request without an id at its place in the messages to the agent's next model.
+
+        Where a run pauses, the execution in the part that continues may be of this request.
+        """
+        if self.resumption.tails or self._tree.pauses:
+            return NOT_RECORDED
         sent = self._repetitions.of(rank)
         return NOT_RECORDED if sent is None or sent.answer is None or sent.state != "made" else sent.answer.result
 
