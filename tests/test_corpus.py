@@ -41,6 +41,7 @@ AGENT_NOT_TOLD = {
     "langgraph-js-approval-tl": "a graph's span is called as its class is",
     "langchain-splunk": "the sub-agent's span is that of a step",
     "langsmith-js-otel": "the sub-agent's span is that of any chain",
+    "langwatch-langgraph": "a graph's span is that of any chain",
     "llama-index-approval-genai": "a call with which a workflow continues is above no agent's span",
     "llama-index-approval-nocontent": "the agent's name is content",
     "llama-index-tl": "an agent whose answers are streamed shows in the steps that do not ask its model",

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from dialects.spans import call, calls, read, span
-from spanscore.model import Span, StatusCode
+from spanscore.model import NOT_RECORDED, Span, StatusCode
 
 MESSAGES = [
     {"role": "user", "content": "trip"},
@@ -132,4 +132,30 @@ def test_what_is_below_a_delegation_is_the_work_of_the_coworker() -> None:
 
     assert [("Delegate work to coworker", "boss"), ("pay", "payer"), ("check", "boss")] == [
         (each.name, each.agent) for each in calls(*spans)
+    ]
+
+
+def test_usages_of_earlier_versions() -> None:
+    """OpenInference then wrote the arguments as printed text; CrewAI adds a reminder to some results."""
+    reminder = "\n\n\nYou ONLY have access to the following tools, and should NEVER make up tools"
+    failed = "\nI encountered an error while trying to use the tool. This was the error: full.\n Tool book accepts"
+
+    def usage(number: int, arguments: str, result: str) -> Span:
+        given = {"tool_string": "Action: book", "tool": "book", "calling": f"tool_name='book' arguments={arguments}"}
+        kind = {"openinference.span.kind": "TOOL", "tool.name": "book"}
+        told = {"input.value": json.dumps(given), "output.value": result}
+        return span(number, "ToolUsage._use", {**kind, **told}, scope="openinference.instrumentation.crewai")
+
+    assert [
+        (each.name, each.arguments, each.result, each.error)
+        for written in (
+            usage(1, "{'city': 'Zürich'}", "{'id': 'BK-1'}" + reminder),
+            usage(1, "None", failed),
+            usage(1, "{'city': 'Zü", "done"),
+        )
+        for each in calls(written)
+    ] == [
+        ("book", {"city": "Zürich"}, {"id": "BK-1"}, None),
+        ("book", {}, failed, "full"),
+        ("book", NOT_RECORDED, "done", None),
     ]

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
+from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from dialects.spans import call, calls, exception, read, span
-from spanscore.model import Span, StatusCode
+from spanscore.model import AttributeValue, Span, StatusCode
 
 
 def run(number: int, name: str, kind: str, parent: int = 0, metadata: Any = None, **attributes: Any) -> Span:
@@ -70,3 +74,38 @@ def test_the_claude_agent_sdk_wraps_arguments() -> None:
         call(3, "search", {"input": {"city": "Oslo"}}),
     )
     assert trajectory.agent is None
+
+
+@pytest.mark.parametrize("encoded", [str.encode, lambda text: b64encode(text.encode()).decode()])
+def test_bytes_of_earlier_versions(encoded: Callable[[str], AttributeValue]) -> None:
+    """They hold JSON in which LangChain's arguments are printed, and a store keeps them as base64.
+
+    A tool's own argument may have the name of what is around them.
+    """
+    message = {"output": {"content": "full", "type": "tool", "tool_call_id": "c1", "status": "error"}}
+    failed = run(2, "book", "tool", 1, prompt={"input": "{'city': 'Zürich'}"}, completion=message)
+    done = run(3, "ask", "tool", 1, prompt={"input": "{'input': 'Oslo'}"}, completion={"output": "fine"})
+
+    assert calls(run(1, "travel", "chain"), _in_bytes(failed, encoded), _in_bytes(done, encoded)) == [
+        call(2, "book", {"city": "Zürich"}, result="full", error="full", call_id="c1", agent="travel"),
+        call(3, "ask", {"input": "Oslo"}, result="fine", agent="travel"),
+    ]
+
+
+def test_a_model_in_bytes() -> None:
+    """The calls that it asked for, and their results, are in bytes, too."""
+    asked = {"type": "ai", "content": "", "tool_calls": [{"name": "no_such_tool", "args": {"x": 1}, "id": "c1"}]}
+    told = {"type": "tool", "content": "not a valid tool", "tool_call_id": "c1", "name": "no_such_tool"}
+
+    (made,) = calls(
+        run(1, "travel", "chain"),
+        _in_bytes(run(2, "ChatOpenAI", "llm", 1, prompt={"messages": []}, completion={"output": asked})),
+        _in_bytes(run(3, "ChatOpenAI", "llm", 1, prompt={"messages": [[asked, told]]}, completion={})),
+    )
+
+    assert (made.name, made.arguments, made.result) == ("no_such_tool", {"x": 1}, "not a valid tool")
+
+
+def _in_bytes(written: Span, encoded: Callable[[str], AttributeValue] = str.encode) -> Span:
+    told = {key: encoded(str(value)) for key, value in written.attributes.items() if key.startswith("gen_ai.")}
+    return written._replace(attributes={**written.attributes, **told})

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _walked_messages as walked_messages
-from spanscore.model import JSON, Later
+from spanscore.model import JSON, NOT_RECORDED, Later
 
 WORDS = st.sampled_from(
     [
@@ -140,3 +140,14 @@ def test_what_is_found_later_is_found_once_and_only_where_it_is_looked_at() -> N
     assert {"call_1": "sunny"} == found
     assert ("call_1" in found, len(found), found["call_1"]) == (True, 1, "sunny")
     assert [1] == looked
+
+
+@pytest.mark.parametrize(("request_id", "found"), [("c1", [("book", "c1")]), (None, [])])
+def test_an_id_tells_a_request_without_arguments_from_a_definition(request_id: str | None, found: list[object]) -> None:
+    """OpenTelemetry's instrumentors leave the arguments out if content is not captured, or if there are none."""
+    written = {"type": "function", "function": {"name": "book"}} | ({"id": request_id} if request_id else {})
+
+    asked = messages.requests([{"role": "assistant", "tool_calls": [written]}])
+
+    assert [(each.name, each.call_id) for each in asked] == found
+    assert all(each.arguments is NOT_RECORDED for each in asked)

@@ -144,3 +144,35 @@ def test_a_failure_that_only_the_whole_input_marks() -> None:
     (run,) = read(root, span(2, "refund", refund, parent=1), span(3, "model", attributes, parent=1))
 
     assert [("look", "gone"), ("refund", None)] == [(each.name, each.error) for each in run.calls]
+
+
+def test_answers_that_only_the_whole_input_has() -> None:
+    """The instrumentor of LangChain.js once left out the ids of calls, and the role of the tool's message."""
+    given = [
+        {
+            "id": ["langchain_core", "messages", "AIMessage"],
+            "kwargs": {"tool_calls": [{"name": "pay", "args": {}, "id": "c1"}]},
+        },
+        {
+            "id": ["langchain_core", "messages", "ToolMessage"],
+            "kwargs": {"content": "no such tool", "tool_call_id": "c1"},
+        },
+    ]
+    prefix = "input_messages.0.message.tool_calls.0.tool_call.function"
+    sent = {
+        "input_messages.0.message.role": "assistant",
+        f"{prefix}.name": "pay",
+        f"{prefix}.arguments": "{}",
+        "input_messages.1.message.content": "no such tool",
+    }
+    asked = {key: value for key, value in requested(0, "pay", "{}", "c1").items() if not key.endswith(".id")}
+    answered = model(4, **sent)
+    told = {"input.value": json.dumps({"messages": [given]})}
+
+    made = calls(
+        RUN,
+        model(3, **asked),
+        answered._replace(attributes={**answered.attributes, **told}),
+    )
+
+    assert [(each.name, each.result, each.call_id) for each in made] == [("pay", "no such tool", "c1")]

@@ -65,6 +65,59 @@ def test_flat_requests_of_older_versions() -> None:
     assert dict(trajectory.tool_definitions) == {"book": schema}
 
 
+def test_flat_messages_of_older_versions() -> None:
+    """They have the results, and what a framework answered for a tool that does not exist."""
+    sent = {
+        "gen_ai.prompt.0.role": "user",
+        "gen_ai.prompt.0.content": "book",
+        "gen_ai.prompt.1.role": "assistant",
+        "gen_ai.prompt.1.tool_calls.0.id": "c1",
+        "gen_ai.prompt.1.tool_calls.0.name": "book",
+        "gen_ai.prompt.1.tool_calls.0.arguments": '{"nights": 2}',
+        "gen_ai.prompt.2.role": "tool",
+        "gen_ai.prompt.2.tool_call_id": "c1",
+        "gen_ai.prompt.2.content": '{"id": "BK-1"}',
+        "gen_ai.prompt.3.role": "tool",
+        "gen_ai.prompt.3.tool_call_id": "c2",
+        "gen_ai.prompt.3.content": "no_such_tool is not a valid tool",
+    }
+    asked = {
+        f"gen_ai.completion.0.tool_calls.{place}.{key}": value
+        for place, made in enumerate((("c1", "book", '{"nights": 2}'), ("c2", "no_such_tool", "{}")))
+        for key, value in zip(("id", "name", "arguments"), made, strict=True)
+    }
+    said = {"llm.request.type": "chat", "gen_ai.completion.0.role": "assistant"}
+
+    made = calls(
+        entity(1, "planner", "workflow", parent=0),
+        span(2, "openai.chat", {**said, **asked}, parent=1),
+        entity(3, "book", "tool", input={"args": [], "kwargs": {"nights": 2}}),
+        span(4, "openai.chat", {**said, **sent}, parent=1),
+    )
+
+    assert [(each.name, each.call_id, each.result) for each in made] == [
+        ("book", "c1", {"id": "BK-1"}),
+        ("no_such_tool", "c2", "no_such_tool is not a valid tool"),
+    ]
+
+
+def test_anthropics_results_in_flat_messages() -> None:
+    """A message's content is the text of a list of blocks."""
+    block = {"type": "tool_result", "tool_use_id": "c1", "content": "full", "is_error": True}
+    said = {"llm.request.type": "completion", "gen_ai.completion.0.role": "assistant"}
+    asked = {f"gen_ai.completion.0.tool_calls.0.{key}": key for key in ("id", "name")}
+    asked["gen_ai.completion.0.tool_calls.0.id"] = "c1"
+    sent = {"gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": json.dumps([block])}
+
+    (made,) = calls(
+        entity(1, "planner", "workflow", parent=0),
+        span(2, "anthropic.chat", {**said, **asked}, parent=1),
+        span(3, "anthropic.chat", {**said, **sent}, parent=1),
+    )
+
+    assert (made.name, made.result, made.error) == ("name", "full", "full")
+
+
 def test_other_kinds_are_no_calls() -> None:
     """Workflows and tasks are steps."""
     assert calls(entity(1, "trip", "workflow", parent=0), entity(2, "tools", "task")) == []

@@ -111,3 +111,38 @@ def test_a_run_that_is_interrupted_waits(attributes: dict[str, Any], ends: list[
     interrupted = RUN._replace(attributes={**RUN.attributes, **attributes}, events=tuple(ends))
 
     assert [("",), ()] == [read(run)[0].completeness.paused for run in (interrupted, RUN)]
+
+
+def test_the_status_until_1_0() -> None:
+    """The attribute of the status had another name: a failure shows only there."""
+    failed = tool(2, events=(event("gen_ai.choice", {"message": '[{"text": "Error: ValueError - full"}]'}),))
+    kept = {key: value for key, value in failed.attributes.items() if key != "gen_ai.tool.status"}
+
+    (made,) = calls(RUN, failed._replace(attributes={**kept, "tool.status": "error"}))
+
+    assert made.error == "Error: ValueError - full"
+
+
+def test_the_first_versions() -> None:
+    """They have names of their own."""
+    run = span(
+        1, "Strands Agent", {"gen_ai.agent.name": "planner", "gen_ai.agent.tools": '["book"]'}, scope="strands-agents"
+    )
+    sent = '[{"role": "user", "content": [{"toolResult": {"toolUseId": "c2", "content": [{"text": "gone"}]}}]}]'
+    model = span(
+        2, "Model invoke", {"gen_ai.completion": "[]", "gen_ai.prompt": sent}, parent=1, scope="strands-agents"
+    )
+    held = {
+        "tool.name": "book",
+        "tool.id": "c1",
+        "tool.parameters": '{"nights": 2}',
+        "tool.result": '[{"text": "{\\"id\\": \\"BK-1\\"}"}]',
+        "tool.status": "success",
+    }
+    done = span(3, "Tool: book", held, parent=1, scope="strands-agents")
+    failed = {**held, "tool.id": "c2", "tool.status": "error", "tool.result": '[{"text": "full"}]'}
+
+    assert calls(run, model, done, span(4, "Tool: book", failed, parent=1, scope="strands-agents")) == [
+        call(3, "book", {"nights": 2}, result={"id": "BK-1"}, call_id="c1", agent="planner"),
+        call(4, "book", {"nights": 2}, result="full", error="full", call_id="c2", agent="planner"),
+    ]

@@ -29,7 +29,8 @@ def test_each_way_gives_the_same(name: str) -> None:
         decoded = decode_json(line)
 
         assert decoded.refused_spans == 0
-        assert decoded == decode_typed(line, max_spans=SPANS_PER_REQUEST, wanted=None)
+        typed = decode_typed(line, max_spans=SPANS_PER_REQUEST, wanted=None)
+        assert typed is None if b'"bytesValue"' in line else typed == decoded  # bytes are left to all the rules
         assert decoded == decode_document(parse(line))
         assert decoded == decode_protobuf(from_json(line).SerializeToString())
         assert decoded == decode_json(json.dumps(snake_case_of(json.loads(line))))

@@ -11,7 +11,7 @@ from catalogue.bounds import costs_at_most
 from dialects.spans import TRACE_ID, built_in_reader, calls, span
 from spanscore.model import NOT_RECORDED, CloseReason, Span, Trace
 from spanscore.trajectories.trajectory import trajectories
-from traces import BERN, PARIS, agent, asked, lasting
+from traces import BERN, PARIS, agent, asked, lasting, tool
 
 USER = {"role": "user", "parts": [{"type": "text", "content": "book"}]}
 
@@ -53,6 +53,17 @@ def test_without_ids_the_order_tells() -> None:
     spans = [chat(1, said=both), chat(2, assistant(*both), results((None, "B-1"), (None, "B-2")))]
 
     assert [(made.result, made.call_id) for made in calls(*spans)] == [("B-1", None), ("B-2", None)]
+
+
+def test_an_unknown_tool_without_an_id() -> None:
+    """The framework answers at the place of the request, beside calls that it executes."""
+    one, other = asked("book", PARIS), asked("no_such_tool", BERN)
+    told = (assistant(one), results((None, "B-1")), assistant(other), results((None, "no_such_tool is unknown")))
+    spans = [chat(1, said=(one,)), tool(2, "book", PARIS), chat(3, *told[:2], said=(other,)), chat(4, *told)]
+
+    made, refused = calls(*spans)
+
+    assert (made.name, refused.name, refused.result) == ("book", "no_such_tool", "no_such_tool is unknown")
 
 
 def test_ids_that_only_the_messages_have() -> None:

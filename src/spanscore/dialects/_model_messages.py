@@ -272,7 +272,8 @@ def _request(
         return None
     key = next((key for key in NAMES_OF_ARGUMENTS if key in body), None)
     call_id = content.first_text(body, _ID) or (None if inner is None else content.first_text(node, _ID))
-    is_whole = key is not None if inner is not None else is_typed or (key is not None and call_id is not None)
+    # Without content, an id tells a request from the definition of a tool.
+    is_whole = (key is not None or call_id is not None) if inner is not None else is_typed or (key and call_id)
     if not is_whole or not _ANSWERED.isdisjoint(body):
         return None
     return CallRequest(

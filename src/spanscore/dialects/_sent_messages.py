@@ -40,7 +40,7 @@ _TEXTS: Final = frozenset({"text", "input_text", "output_text", None})
 """The fields, and the types, of messages without calls, and of their parts."""
 _WORDS: Final = ("tool", "function", *providers.ITEMS)
 """Of which every text with a call in it has one: no encoder escapes letters."""
-_TOOL_CALL: Final = re.compile(r"tool_calls\.(\d+)\.tool_call\.(?:function\.)?(.+)")
+_TOOL_CALL: Final = re.compile(r"tool_calls\.(\d+)\.(?:tool_call\.)?(?:function\.)?(.+)")
 _TEXT: Final = "message_content.text"
 _HAND_OFF: Final = "transfer_to_"
 """The beginning of the names that the OpenAI Agents SDK gives hand-offs without a name of their own."""
@@ -150,7 +150,7 @@ def _hands_off(result: Recorded) -> bool:
 
 
 def numbered_history(attributes: Attributes, prefix: str, key: re.Pattern[str]) -> Sequence[SentMessage]:
-    """Return messages that are spread over numbered attributes, by the names that OpenInference gives their fields.
+    """Return messages that are spread over numbered attributes, as OpenInference and OpenLLMetry name their fields.
 
     Args:
         attributes: of a span.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -21,6 +22,12 @@ _EVENT: Final = "crewai.event_name"
 _FLOW_NODE: Final = "flow.node.type"
 """Of a flow's root, under OpenInference: a flow that begins with a listener continues with a person's feedback."""
 _FAILURE: Final = "tool_failure_detected"
+_USAGE: Final = "ToolUsage._use"
+_CALLING: Final = re.compile(r"tool_name='[^'\n]*' arguments=(\{.*\}|None)", re.DOTALL)
+_REMINDER: Final = "\n\n\nYou ONLY have access to the following tools"
+"""The beginning of what CrewAI adds to every third result, for the model."""
+_ENCOUNTERED: Final = "I encountered an error while trying to use the tool. This was the error: "
+_ACCEPTED: Final = ".\n Tool "
 _TO_COWORKERS: Final = frozenset({"Delegate work to coworker", "Ask question to coworker"})
 
 
@@ -30,7 +37,8 @@ class Crewai(FrameworkDialect):
     CrewAI's spans follow the GenAI conventions. `crewai.agent.role` names the agent. A failed call has a second
     span beside its own, with the `crewai.event_name` `tool_failure_detected`. OpenInference writes no span for the
     run of a coworker: it is below the call that names the coworker. OpenLLMetry's span of a crew holds the messages
-    and the failures of all tasks as printed text, in `crewai.crew.tasks_output`.
+    and the failures of all tasks as printed text, in `crewai.crew.tasks_output`. With crewai 0.203 OpenInference names
+    a call `ToolUsage._use`, and an error is part of the result.
     """
 
     markers = Markers(attributes=frozenset({_ROLE, _TASKS, _EVENT, _FLOW_NODE}), scopes=frozenset({_SCOPE}))
@@ -38,7 +46,7 @@ class Crewai(FrameworkDialect):
 
     def read(self, span: Span) -> Reading | None:
         if span.scope == _SCOPE and _FLOW_NODE not in span.attributes:
-            return _delegation(span)
+            return _usage(span) if span.name == _USAGE else _delegation(span)
         role = content.text(span.attributes.get(_ROLE))
         is_failure = span.attributes.get(_EVENT) == _FAILURE
         return Reading(
@@ -65,6 +73,30 @@ class Crewai(FrameworkDialect):
             return None
         sent = span.attributes.get(gen_ai.INPUT)
         return ModelReading(history=LaterList(lambda: sent_messages.history(_unquoted(content.decoded(sent)))))
+
+
+def _usage(span: Span) -> Reading:
+    """Return the call as versions of OpenInference before 1.1 write it: the arguments are printed within an object."""
+    call = openinference.call(span)
+    calling = content.text(content.field(call.arguments, "calling"))
+    printed_call = _CALLING.fullmatch(calling) if calling else None
+    arguments: Recorded = NOT_RECORDED
+    if printed_call is not None:
+        arguments = {} if printed_call[1] == "None" else content.arguments(printed_call[1])
+    result, failure = told_to_model(content.text(span.attributes.get(openinference.OUTPUT)))
+    return Reading(
+        call=changed(call, arguments=arguments, sole_argument=None, result=result, error=call.error or failure)
+    )
+
+
+def told_to_model(said: str | None) -> tuple[Recorded, str | None]:
+    """Return the result of a tool in a text to the model, and a short text if the tool has failed."""
+    if said is None:
+        return NOT_RECORDED, None
+    told = said.partition(_REMINDER)[0]
+    failed = told.strip().startswith(_ENCOUNTERED)
+    failure = told.strip().removeprefix(_ENCOUNTERED).partition(_ACCEPTED)[0]
+    return content.decoded(told), content.short(failure) or "error" if failed else None
 
 
 def _delegation(span: Span) -> Reading | None:

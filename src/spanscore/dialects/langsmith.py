@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from typing import Final
 
 from spanscore.contracts import CallReading, CaptureSetting, Markers, ModelCallReading, ModelReading, Reading
@@ -12,11 +13,14 @@ from spanscore.dialects import gen_ai
 from spanscore.dialects._framework import FrameworkDialect
 from spanscore.dialects._langgraph import continues, graph, stops_before_tools
 from spanscore.dialects._tool_message import ToolMessage, output_message
-from spanscore.model import NOT_RECORDED, Recorded, Span, changed
+from spanscore.model import NOT_RECORDED, AttributeValue, Recorded, Span, changed
 
 _KIND: Final = "langsmith.span.kind"
 _PROMPT: Final = "gen_ai.prompt"
 _COMPLETION: Final = "gen_ai.completion"
+_BASE64: Final = ("eyJ", "e30=", "W3", "W10=")
+"""Beginnings of an object or a list in base64."""
+_CONTENT: Final = (_PROMPT, _COMPLETION)
 _AGENT: Final = "langsmith.metadata.lc_agent_name"
 _NODE: Final = "langsmith.metadata.langgraph_node"
 _INTEGRATION: Final = "langsmith.metadata.ls_integration"
@@ -31,6 +35,7 @@ class Langsmith(FrameworkDialect):
 
     A call has the `langsmith.span.kind` `tool`, the arguments in `gen_ai.prompt` and the result in
     `gen_ai.completion`. Many failed calls have the status OK and show the failure only in an exception event.
+    Earlier versions (recorded with 0.4.28) write bytes, and LangChain's arguments as Python prints them.
     LangSmith's exporter also marks spans of the Vercel AI SDK, but adds nothing to them.
     """
 
@@ -43,6 +48,7 @@ class Langsmith(FrameworkDialect):
     )
 
     def read(self, span: Span) -> Reading | None:
+        span = _readable(span)
         attributes = span.attributes
         kind = attributes.get(_KIND)
         node, agent = content.text(attributes.get(_NODE)), content.text(attributes.get(_AGENT))
@@ -61,12 +67,35 @@ class Langsmith(FrameworkDialect):
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
+        span = _readable(span)
         return sent_messages.reading(span.attributes.get(_COMPLETION), span.attributes.get(_PROMPT))
 
     def read_model_call(self, span: Span) -> ModelCallReading | None:
         if span.attributes.get(_KIND) != "llm":
             return None
+        span = _readable(span)
         return model_calls.reading(span.attributes, model_calls.texts(content.decoded(span.attributes.get(_PROMPT))))
+
+
+def _readable(span: Span) -> Span:
+    """Return the span with text in place of bytes, in which a tool's printed arguments are no longer wrapped."""
+    told = {key: value for key in _CONTENT if (value := _unpacked(span.attributes.get(key))) is not None}
+    if not told:
+        return span
+    match content.decoded(told.get(_PROMPT)):
+        case {"input": str(printed), **others} if not others and span.attributes.get(_KIND) == "tool":
+            told[_PROMPT] = printed
+    return span._replace(attributes={**span.attributes, **told})
+
+
+def _unpacked(value: AttributeValue) -> str | None:
+    """Return the text of bytes, also where a store keeps them as base64: no JSON begins so."""
+    if isinstance(value, str) and value.startswith(_BASE64):
+        try:
+            value = b64decode(value, validate=True)
+        except ValueError:
+            return None
+    return value.decode(errors="replace") if isinstance(value, bytes) else None
 
 
 def _is_claude(span: Span) -> bool:

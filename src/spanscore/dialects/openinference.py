@@ -142,7 +142,7 @@ def call(span: Span) -> CallReading:
 
 
 def history(span: Span) -> Sequence[SentMessage]:
-    """Return the messages that the model was sent; from the whole input if the others leave calls or failures out."""
+    """Return the messages that the model was sent; from the whole input if the others leave calls or answers out."""
     attributes = span.attributes
     keys = [key for key in attributes if key.startswith(_INPUT_MESSAGES)]
     whole = attributes.get(INPUT)
@@ -152,7 +152,7 @@ def history(span: Span) -> Sequence[SentMessage]:
         return ()
     told = sent_messages.numbered_history(attributes, _INPUT_MESSAGES, _FIELD)
     has_calls = any(each.requests for each in told)
-    if has_calls and not _marks_more(whole):
+    if has_calls and any(each.answers for each in told) and not _marks_more(whole):
         return told
     in_whole = sent_messages.history_in(whole)
     return told if has_calls and not any(each.requests for each in in_whole) else in_whole or told

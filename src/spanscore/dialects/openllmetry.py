@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from spanscore.contracts import (
@@ -13,14 +14,16 @@ from spanscore.contracts import (
     ModelReading,
     Precedence,
     Reading,
+    SentMessage,
 )
 from spanscore.dialects import _content as content
 from spanscore.dialects import _finish_reasons as finish_reasons
 from spanscore.dialects import _model_call_reading as model_calls
 from spanscore.dialects import _model_messages as messages
 from spanscore.dialects import _numbered as numbered
+from spanscore.dialects import _sent_messages as sent_messages
 from spanscore.dialects import gen_ai
-from spanscore.model import JSON, Later, Span, changed
+from spanscore.model import JSON, NOT_RECORDED, Later, LaterList, Span, changed
 
 KIND: Final = "traceloop.span.kind"
 ENTITY_NAME: Final = "traceloop.entity.name"
@@ -31,9 +34,11 @@ _CONVERSATION: Final = tuple(
     f"traceloop.association.properties.{key}" for key in ("session_id", "conversation_id", "thread_id")
 )
 _COMPLETION: Final = "gen_ai.completion."
+_PROMPT: Final = "gen_ai.prompt."
 _FUNCTIONS: Final = "llm.request.functions."
 _TOOL_CALL: Final = re.compile(r"gen_ai\.completion\.(\d+)\.tool_calls\.(\d+)\.(\w+)")
 _FUNCTION_CALL: Final = re.compile(r"gen_ai\.completion\.(\d+)\.function_call\.(\w+)")
+_FIELD: Final = re.compile(r"gen_ai\.prompt\.(\d+)\.(.+)")
 _TOOL: Final = re.compile(r"llm\.request\.functions\.(\d+)\.(name|parameters)")
 _REQUEST_TYPE: Final = "llm.request.type"
 _FIRST_ROLE: Final = "gen_ai.completion.0.role"
@@ -42,11 +47,10 @@ _MODEL_TYPES: Final = frozenset({"chat", "completion"})
 
 READS: Final = frozenset(
     {KIND, ENTITY_NAME, ENTITY_INPUT, ENTITY_OUTPUT, *_CONVERSATION, _REQUEST_TYPE, "gen_ai.tool.name", *content.READS}
-    | {f"{_COMPLETION}*", f"{_FUNCTIONS}*", *_FINISH_REASONS}
+    | {f"{_COMPLETION}*", f"{_PROMPT}*", f"{_FUNCTIONS}*", *_FINISH_REASONS}
 )
 """The attributes that the conventions define and a dialect may look at."""
 
-_PROMPT: Final = "gen_ai.prompt."
 _TEXT: Final = re.compile(r"gen_ai\.prompt\.(\d+)\.(role|content)")
 
 
@@ -81,11 +85,15 @@ class Openllmetry:
         )
 
     def read_model(self, span: Span) -> ModelReading | None:
+        sent = LaterList(lambda: _history(span))
         return ModelReading(
             requests=numbered.requests(span.attributes, _COMPLETION, _TOOL_CALL)
             or numbered.requests(span.attributes, _COMPLETION, _FUNCTION_CALL)
             or messages.requests_in(span.attributes.get(ENTITY_OUTPUT)),
             asks=finish_reasons.asks(span.attributes, _FINISH_REASONS),
+            answers=Later(lambda: _answers(sent)),
+            failures=Later(lambda: _failures(sent)),
+            history=sent,
             tool_definitions=Later(lambda: _definitions(span)),
         )
 
@@ -112,6 +120,29 @@ def call(span: Span) -> CallReading:
         error=content.error(span),
         error_type=content.error_type(span),
     )
+
+
+def _history(span: Span) -> Sequence[SentMessage]:
+    """Return the messages that earlier versions spread over numbered attributes."""
+    return sent_messages.numbered_history(span.attributes, _PROMPT, _FIELD)
+
+
+def _answers(sent: Iterable[SentMessage]) -> dict[str, JSON]:
+    return {
+        answer.call_id: answer.result
+        for message in sent
+        for answer in message.answers
+        if answer.call_id and answer.result is not NOT_RECORDED
+    }
+
+
+def _failures(sent: Iterable[SentMessage]) -> dict[str, JSON]:
+    return {
+        answer.call_id: answer.error
+        for message in sent
+        for answer in message.answers
+        if answer.call_id and answer.error
+    }
 
 
 def _definitions(span: Span) -> dict[str, JSON]:

@@ -93,6 +93,16 @@ class Requested:
             self._known_before[span, call_id] = known is not NOT_RECORDED and json_key(known) == self._keys[call_id]
         return NOT_RECORDED if self._known_before[span, call_id] else answer
 
+    def _answer_in_place(self, rank: int) -> Recorded:
+        """Return the result of a request without an id at its place in the messages to the agent's next model.
+
+        Where a run pauses, the execution in the part that continues may be of this request.
+        """
+        if self.resumption.tails or self._tree.pauses:
+            return NOT_RECORDED
+        sent = self._repetitions.of(rank)
+        return NOT_RECORDED if sent is None or sent.answer is None or sent.state != "made" else sent.answer.result
+
     @cached_property
     def _repetitions(self) -> Repetitions:
         return Repetitions(self._tree, self.requests)
@@ -272,9 +282,11 @@ class Requested:
                 before = span, made[rank]
             elif not are_joined and request.call_id not in self.by_provider:
                 continue
-            elif request.call_id not in made_ids and (answer := self._answer_to(span, request)) is not NOT_RECORDED:
-                neighbour = before[1] if before is not None and before[0] == span else None
-                yield span, request, answer, neighbour
+            elif request.call_id is None or request.call_id not in made_ids:
+                answer = self._answer_to(span, request) if request.call_id else self._answer_in_place(rank)
+                if answer is not NOT_RECORDED:
+                    neighbour = before[1] if before is not None and before[0] == span else None
+                    yield span, request, answer, neighbour
 
     @property
     def has_results(self) -> bool:
