@@ -164,6 +164,11 @@ class Recording:
         """The files to which something was appended while they were read."""
 
     @property
+    def has_grown(self) -> bool:
+        """Whether something was appended to a file while it was read."""
+        return bool(self._grown)
+
+    @property
     def problem_count(self) -> int:
         """The number of problems, kept or not."""
         return self.problems_by_file.total()
