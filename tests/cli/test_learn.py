@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -194,6 +195,40 @@ def test_nothing_is_learned_from_runs_that_lack_spans(tmp_path: Path) -> None:
     assert (1, True) == (ended.returncode, f"trace {'9' * 32} of" in ended.stderr)
     assert "left out: a span of this run was refused" in ended.stderr
     assert ["lookup", "check", "refund"] == learned(config)["steps"]["steps"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no named pipes")
+@pytest.mark.parametrize("command", ["learn", "golden"])
+def test_a_run_that_is_being_written_is_no_example(command: str, tmp_path: Path) -> None:
+    """Of a file that grows, the run without a root may have made its other calls meanwhile."""
+    good, bad = (Path(recorded(tmp_path / f"{name}.jsonl", *GOOD[:2])) for name in ("good", "bad"))
+    first, pipe, output = bad.read_text().splitlines()[0], tmp_path / "pipe", tmp_path / "output"
+    request = json.loads(first)
+    del request["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
+    case = {"attributes": [{"key": "test.case.id", "value": {"stringValue": "z"}}]}
+    request["resourceSpans"][0]["resource"] = case
+    bad.write_text(json.dumps(request).replace(f"{1:032x}", "9" * 32) + "\n")
+    os.mkfifo(pipe)
+
+    def append() -> None:
+        # The pipe is opened when the reading of the file before it has begun.
+        with pipe.open("wb") as other, bad.open("a") as file:
+            file.write("\n")
+            file.close()
+            other.write(good.read_bytes())
+
+    options = ["--key", "test.case.id"] if command == "golden" else []
+    output = output.with_suffix(".jsonl" if command == "golden" else ".yaml")
+    with ThreadPoolExecutor() as threads:
+        appended = threads.submit(append)
+        ended = spanscore(command, bad, pipe, "-o", output, *options)
+        appended.result()
+
+    assert (1, True) == (ended.returncode, f"1 file grew while being read: {bad}; the part" in ended.stderr)
+    assert f"trace {'9' * 32} " in ended.stderr
+    assert "it may go on: its root span is not in the part of the files that was read" in ended.stderr
+    assert '"z"' not in output.read_text()
+    assert "execute_tool" not in output.read_text()
 
 
 def test_one_run_is_enough_to_begin_with(tmp_path: Path) -> None:

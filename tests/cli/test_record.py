@@ -174,6 +174,20 @@ def test_a_refused_span_is_missing_in_the_recording_too(
     assert "in place of a span or log record that was refused when it was recorded or sent" in scored.stderr
 
 
+@pytest.mark.parametrize("ending", ["jsonl", "pb"])
+def test_refused_spans_of_one_run_are_counted(one_run: Path, tmp_path: Path, ending: str) -> None:
+    """Also if they came in several requests, and if one was sent twice."""
+    path, request = tmp_path / f"runs.{ending}", json.loads(one_run.read_text())
+    spans = request["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    sent = [tmp_path / f"{number}.json" for number in range(2)]
+    for file, number in zip(sent, (3, 4), strict=True):
+        spans[1:] = [spans[-1] | {"spanId": f"{number:016x}", "endTimeUnixNano": "soon"}]
+        file.write_text(json.dumps(request))
+    record(path, "-c", SENDER, *sent, sent[1])
+
+    assert "incomplete (2 spans refused)" in spanscore("score", path).stdout
+
+
 @pytest.mark.parametrize("value", [{"stringValue": "x"}, {"boolValue": "no"}])
 def test_a_span_that_cannot_be_written_is_refused(one_run: Path, tmp_path: Path, value: dict[str, str]) -> None:
     """One in JSON may nest deeper than protobuf can, also in parts that scoring does not read."""

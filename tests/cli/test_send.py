@@ -239,7 +239,8 @@ def test_a_refused_span_costs_no_other(options: Sequence[str], receiver: Capture
     assert 1 == main(["send", str(path), "--endpoint", receiver.endpoint, *options])
     sent, standing_in = map(ExportTraceServiceRequest.FromString, receiver.bodies())
     (span,), (other,) = (each.resource_spans[0].scope_spans[0].spans for each in (sent, standing_in))
-    assert ("work", Span(trace_id=span.trace_id, name="refused: invalid_utf8")) == (span.name, other)
+    assert ("work", b"", "refused: invalid_utf8") == (span.name, other.span_id, other.name)
+    assert span.trace_id == other.trace_id
 
 
 def test_a_span_that_cannot_be_sent_is_told(

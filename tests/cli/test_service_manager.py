@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 import signal
 import socket
@@ -87,6 +88,20 @@ def test_ready_is_told_when_requests_are_taken(path: Path, tmp_path: Path) -> No
         command.wait_for("runs, and is not ready yet: kafka: connecting")
         command.process.send_signal(signal.SIGTERM)
         assert "STOPPING=1" == heard(listening)
+
+
+def test_a_later_readiness_is_printed(path: Path) -> None:
+    """Programs wait for this line. A member of a group of consumers always joins after the start."""
+    pytest.importorskip("confluent_kafka", reason="needs the package confluent-kafka: pip install --group test")
+    from receivers.kafka_cluster import TOPIC, cluster  # noqa: PLC0415 - needs the extra
+
+    with cluster() as running:
+        kafka = f"receivers: {{kafka: {{brokers: {json.dumps(running.brokers)}, topic: {TOPIC}, group_id: g}}}}"
+        path.write_text(path.read_text().replace(CONFIGURATION.splitlines()[1], kafka))
+        with receiver(path) as command:
+            command.wait_for("runs, and is not ready yet: kafka: ")
+            command.wait_for("is ready")
+            assert 0 == ended(command)
 
 
 def test_a_port_in_use_fails_the_start(path: Path, tmp_path: Path) -> None:

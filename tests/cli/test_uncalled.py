@@ -39,6 +39,7 @@ from spanscore.messages.nearest import mistyped
         ("type: tool_policy, max_calls: 2, tool_names: canonical, aliases: {isue_refund: refund}", "isue_refund"),
         ("type: tool_policy, max_calls: 2, tool_names: canonical, aliases: {issue_refunds: issue_refund}", None),
         ("type: tool_policy, max_calls: 2, tool_names: canonical, aliases: {issueRefund: refund}", None),
+        ("type: tool_policy, max_calls: 2, aliases: {issue_refund: refund, issue_refunds: refund}", None),
         ("type: tool_call_order, threshold: 0, tool_calls_order: [lookup_order, delete_order]", None),
         ("type: tool_policy, forbidden: [delete_order, lookup_invoice]", None),
         ("type: tool_policy, forbidden: ['delete_*', 'issue_refund_*']", None),

@@ -110,6 +110,14 @@ def test_without_the_key_health_is_checked(read: Read, text: str) -> None:
             "c.yaml:1:59 evaluators.a.tool_calls_order: must be a list, not 'search'; write [search]",
         ),
         (
+            "{type: tool_call_order, tool_calls_order: refund_*}",
+            "c.yaml:1:59 evaluators.a.tool_calls_order: must be a list, not 'refund_*'; write [refund_*]",
+        ),
+        (
+            "{type: tool_call_order, tool_calls_order: 'null'}",
+            "c.yaml:1:59 evaluators.a.tool_calls_order: must be a list, not 'null'",
+        ),
+        (
             "{type: tool_call_order, tool_calls_order: []}",
             "c.yaml:1:59 evaluators.a.tool_calls_order: must not be empty",
         ),

@@ -141,6 +141,26 @@ def test_json_that_protobuf_cannot_hold_is_not_sent_on(member: str) -> None:
     )
 
 
+@pytest.mark.parametrize("member", ["resource", "scope"])
+def test_a_resource_that_protobuf_cannot_hold_costs_its_spans(member: str) -> None:
+    """They are not sent on without it, as of another service. A wrong schema URL costs only itself."""
+    value: dict[str, Any] = {"stringValue": "x"}
+    for _ in range(70):
+        value = {"arrayValue": {"values": [value]}}
+    around = {"attributes": [{"key": "deep", "value": value}]}
+    requests = [json.loads(to_json(request_of(simple_span(number)))) for number in (1, 2)]
+    good, bad = (request["resourceSpans"][0] for request in requests)
+    (bad if member == "resource" else bad["scopeSpans"][0])[member] = around
+    good["schemaUrl"] = 7
+    body = {"resourceSpans": [bad, good]}
+    decoded = decode_document(body)
+    sent = accepted_only_from_json(body, decoded.spans)
+
+    assert (2, request_of(simple_span(1))) == (len(decoded.spans), ExportTraceServiceRequest.FromString(sent.body))
+    assert [("too_deep", 1)] == [(each.reason, each.spans) for each in sent.left_out]
+    assert [trace_id(2)] == [span.trace_id for span in sent.lost]
+
+
 def test_a_field_that_nobody_judges_costs_only_its_span() -> None:
     """In a large span, a number of too many digits is found only where it is written."""
     spans = [simple_span(1, name="x" * 300_000), simple_span(2)]

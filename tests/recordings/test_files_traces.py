@@ -200,6 +200,8 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "a line before": lambda path: path.write_bytes(encode([[9]], "lines") + b"\n" + path.read_bytes()),
     "a line less": lambda path: path.write_bytes(encode([[2]], "lines")),
     "empty": lambda path: path.write_bytes(b""),
+    "larger with the same end": lambda path: path.write_bytes(encode([[4], [3], [5]], "lines") + b"\n"),
+    "of the same size with the same end": lambda path: path.write_bytes(encode([[4], [3]], "lines")),
     "of the same size": lambda path: path.write_bytes(encode([[4], [5]], "lines")),
     "another file": lambda path: (
         path.with_name("new").write_bytes(encode([[2]], "lines")),
@@ -251,7 +253,7 @@ def test_a_file_that_grows_is_read_as_it_was_at_the_start(form: str, *, is_cut_o
 
     assert [1, 2] == [int.from_bytes(span.trace_id, "big") for span in read]
     assert [] == recording.problems
-    told = f"1 file grew while being read: {files[1]}; left out is what was appended since the start"
+    told = f"1 file grew while being read: {files[1]}; the part that was appended since the start is left out"
     assert [told] == recording.left_out_files()
 
 
@@ -273,6 +275,23 @@ def test_a_request_that_is_cut_off_for_good_is_a_problem(tmp_path: Path) -> None
     recording = Recording(files)
     assert [1, 1] == [int.from_bytes(span.trace_id, "big") for batch in recording.read() for span in batch.spans]
     assert [(str(files[1]), 2)] == [(each.file, each.line) for each in recording.problems]
+
+
+@pytest.mark.parametrize("text", [b'{"resourceSpans": 7}', b'{"resourceSpans": "x"}', b"[%s, 7]"])
+def test_a_last_line_that_is_wrong_is_a_problem_if_the_file_grows(text: bytes, tmp_path: Path) -> None:
+    """Only a request that is cut off may be completed meanwhile: this one is whole, without the end of its line."""
+    files = [tmp_path / "1.jsonl", tmp_path / "2.jsonl"]
+    files[0].write_bytes(encode([[1]], "lines") + b"\n")
+    files[1].write_bytes(text % encode([[2]], "lines") if b"%" in text else text)
+    recording = Recording(files)
+    batches = recording.read()
+    read = [*next(batches).spans]
+    with files[1].open("ab") as file:
+        file.write(b"\n" + encode([[3]], "lines"))
+    read += [span for batch in batches for span in batch.spans]
+
+    assert [1, 2][: 1 + (b"%" in text)] == [int.from_bytes(span.trace_id, "big") for span in read]
+    assert [(str(files[1]), 1)] == [(each.file, each.line) for each in recording.problems]
 
 
 def _ended(content: bytes) -> bytes:

@@ -18,6 +18,11 @@ from spanscore.storage.durability import default_directory
 _LOGS_PATH = "/v1/logs"
 
 
+def ready_line() -> str:
+    """Return the line for programs that wait until requests are taken."""
+    return f"spanscore {__version__} is ready"
+
+
 def greeting(
     addresses: Mapping[str, Sequence[Address]], config: Config, decoder: str, troubles: Mapping[str, str]
 ) -> str:
@@ -44,7 +49,7 @@ def greeting(
         "keep": config.keep and _keep(config.keep),
     }
     state = "; ".join(f"{name}: {why}" for name, why in troubles.items())
-    lines = [f"spanscore {__version__} {f'runs, and is not ready yet: {state}' if state else 'is ready'}"]
+    lines = [f"spanscore {__version__} runs, and is not ready yet: {state}" if state else ready_line()]
     lines += [f"  {name:<17}{text}" for name, text in shown.items() if text]
     if http or grpc:
         # Not one variable for all signals: metrics are taken only where they can be sent on.

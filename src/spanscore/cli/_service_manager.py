@@ -38,11 +38,6 @@ class ServiceManager:
         self._address = f"\0{address[1:]}" if address.startswith("@") else address
         self._is_ready = False
 
-    @property
-    def is_told(self) -> bool:
-        """Whether there is a service manager to notify."""
-        return bool(self._address)
-
     def ready(self) -> None:
         self._is_ready = True
         self._tell("READY=1")

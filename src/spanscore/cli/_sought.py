@@ -100,7 +100,7 @@ class Sought:
             if isinstance(evaluator, _NamesTools):
                 yield evaluator.named_tools(), normaliser(evaluator), ()
             plain = normaliser(Parameters(tool_names=evaluator.tool_names, namespaces=evaluator.namespaces))
-            yield evaluator.aliases, plain, {plain(name) for name in evaluator.aliases.values()}
+            yield evaluator.aliases, plain, {*map(plain, evaluator.aliases), *map(plain, evaluator.aliases.values())}
 
     def _evaluators(self) -> Iterable[object]:
         if not is_built_in("evaluators", self._entry.type):

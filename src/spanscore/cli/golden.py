@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from spanscore.cli import FAILED, OK
@@ -15,7 +16,7 @@ from spanscore.cli._written_files import check_apart, check_place, replace_text
 from spanscore.config import parts as wiring
 from spanscore.errors import InputError
 from spanscore.messages.plural import plural
-from spanscore.model import NOT_RECORDED, Trajectory
+from spanscore.model import NOT_RECORDED, Completeness, Trajectory
 from spanscore.reports.cases import CASE_KEYS, Cases, case_of
 from spanscore.runs import offline
 from spanscore.runs.golden_rows import Row, golden_rows, known_rows, updated
@@ -67,11 +68,12 @@ def run(arguments: argparse.Namespace) -> int:
         pipeline = wiring.pipeline(config)
         runs = [report.trajectory for report in offline.score(recording, config, pipeline)]
     key = arguments.key or next((each for each in CASE_KEYS if any(each in run.attributes for run in runs)), None)
-    whole = [run for run in runs if not run.completeness.is_part and why_no_example(run.completeness) is None]
+    why_none = partial(why_no_example, has_grown=recording.has_grown)
+    whole = [run for run in runs if not run.completeness.is_part and why_none(run.completeness) is None]
     known_runs = [run for run in whole if run.unread is None]
     usable = [(case, run) for run in known_runs if (case := case_of(run, key)) and not has_mark(case)] if key else []
     problems = unusable(recording)
-    problems += _left_out(runs, key)
+    problems += _left_out(runs, key, why_none)
     if (untold := _untold(arguments.key, runs, [run for _, run in usable])) is not None:
         problems.append(untold)
     elif usable and key is not None:
@@ -102,7 +104,9 @@ def _untold(key: str | None, runs: Iterable[Trajectory], usable: Iterable[Trajec
     return cases.problem()
 
 
-def _left_out(runs: Sequence[Trajectory], key: str | None) -> Iterator[str]:
+def _left_out(
+    runs: Sequence[Trajectory], key: str | None, why_none: Callable[[Completeness], str | None]
+) -> Iterator[str]:
     """Return a line for each run that has no row."""
     lines: list[str] = []
     for run in runs:
@@ -110,7 +114,7 @@ def _left_out(runs: Sequence[Trajectory], key: str | None) -> Iterator[str]:
             continue
         if run.unread is not None:
             lines.append(f"{named(run)} has no row: {run.unread}")
-        elif lacked := why_no_example(run.completeness):
+        elif lacked := why_none(run.completeness):
             lines.append(f"{named(run)} has no row: {lacked}")
         elif key is None or case_of(run, key) is None:
             wanted = f"no {key!r}" if key else f"none of {', '.join(CASE_KEYS)}; --key names another attribute"

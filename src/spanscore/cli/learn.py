@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -31,7 +32,7 @@ from spanscore.config import parts as wiring
 from spanscore.errors import InputError
 from spanscore.messages.plural import plural
 from spanscore.messages.printable import printable
-from spanscore.model import Trajectory
+from spanscore.model import Completeness, Trajectory
 from spanscore.recordings.replaced_files import is_written_in_place
 from spanscore.reports.cases import CASE_KEYS, Cases, case_of
 from spanscore.runs import offline
@@ -95,8 +96,9 @@ def run(arguments: argparse.Namespace) -> int:
         runs = [report.trajectory for report in offline.score(recording, config, pipeline)]
     problems = unusable(recording)
     known = [each for each in runs if each.recognised and not each.completeness.is_part]
-    usable = [each for each in known if each.unread is None and why_no_example(each.completeness) is None]
-    problems += _left_out(runs)
+    why_none = partial(why_no_example, has_grown=recording.has_grown)
+    usable = [each for each in known if each.unread is None and why_none(each.completeness) is None]
+    problems += _left_out(runs, why_none)
     cases = Cases(arguments.key, runs)
     groups = _by_case(usable, cases) if arguments.by == "case" else _by_agent(usable)
     if (untold := cases.problem()) is not None:
@@ -122,7 +124,7 @@ class _RunGroup(NamedTuple):
     runs: Sequence[Trajectory]
 
 
-def _left_out(runs: Sequence[Trajectory]) -> Iterator[str]:
+def _left_out(runs: Sequence[Trajectory], why_none: Callable[[Completeness], str | None]) -> Iterator[str]:
     """Return a line for each run that teaches nothing."""
     lines = []
     for each in runs:
@@ -130,7 +132,7 @@ def _left_out(runs: Sequence[Trajectory]) -> Iterator[str]:
             continue
         if each.unread is not None:
             lines.append(f"{named(each)} left out: {each.unread}")
-        elif why := why_no_example(each.completeness):
+        elif why := why_none(each.completeness):
             lines.append(f"{named(each)} left out: {why}")
     return left_out(lines, "left out", runs)
 

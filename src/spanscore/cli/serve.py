@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _serve(config: Config, arguments: argparse.Namespace) -> None:
     # Not before gRPC's variable is set.
-    from spanscore.cli._greeting import greeting  # noqa: PLC0415
+    from spanscore.cli._greeting import greeting, ready_line  # noqa: PLC0415
     from spanscore.otlp.clean_requests import chosen  # noqa: PLC0415
     from spanscore.service.service import Service  # noqa: PLC0415
 
@@ -94,8 +94,13 @@ async def _serve(config: Config, arguments: argparse.Namespace) -> None:
         await _first_of(service.ready(), ended.wait())
         if not ended.is_set():
             gc.freeze()
-            print(greeting(service.addresses, config, decoder, service.troubles), file=sys.stderr, flush=True)
-            await _tell_ready(service, ended, manager)
+            troubles = service.troubles
+            print(greeting(service.addresses, config, decoder, troubles), file=sys.stderr, flush=True)
+            await _readiness(service, ended)
+            if not ended.is_set():
+                if troubles:
+                    print(ready_line(), file=sys.stderr, flush=True)
+                manager.ready()
         await ended.wait()
     finally:
         hold_hangups()  # the loop removes its handler
@@ -136,13 +141,11 @@ def _take_hangups(
         take_hangups()
 
 
-async def _tell_ready(service: Service, ended: asyncio.Event, manager: ServiceManager) -> None:
-    """Notify the service manager, if there is one, when the service is ready."""
-    while manager.is_told and service.troubles and not ended.is_set():
+async def _readiness(service: Service, ended: asyncio.Event) -> None:
+    """Wait until the service is ready, or ends."""
+    while service.troubles and not ended.is_set():
         with suppress(TimeoutError):
             await asyncio.wait_for(ended.wait(), _LOOK_AGAIN_S)
-    if not ended.is_set():
-        manager.ready()
 
 
 def _load(path: Path | None) -> Config:

@@ -63,8 +63,8 @@ _COUNTS: Final[Mapping[str, tuple[str, str, str]]] = {
     "string_too_long": ("max_length", "at most", "character"),
 }
 
-_PLAIN: Final = re.compile(r"[A-Za-z_][\w.-]{0,99}")
-"""Text that is an item of a list as it is."""
+_PLAIN: Final = re.compile(r"(?!(?i:true|false|null)\Z)[A-Za-z_][\w.*-]{0,99}")
+"""Text that is an item of a list as it is, without quotes."""
 
 _OTHERS: Final[Mapping[str, str]] = {
     "finite_number": "must be a finite number",
@@ -189,9 +189,8 @@ def _hint(mistake: Mistake, node: Node) -> str:
     if node.written is not None or value is None or isinstance(value, (list, dict)):
         return ""
     if isinstance(value, str):
-        is_alone = wanted == ("a list",) and isinstance(
-            mistake.path[-1], str
-        )  # in a list, as of pairs, more is missing
+        # An item of a list, such as a pair, lacks more than brackets.
+        is_alone = wanted == ("a list",) and isinstance(mistake.path[-1], str)
         return f"; write [{value}]" if is_alone and _PLAIN.fullmatch(value) else _hint_for_text(value, wanted)
     if wanted == ("text",):
         return "; put it in quotes"

@@ -277,7 +277,7 @@ class Report:
         seen, reason = self.trajectory.completeness, self.close_reason
         if reason is CloseReason.ROOT_ENDED and seen.parents_missing:
             return f"{plural(seen.parents_missing, 'span')} whose parent is missing"
-        if reason is CloseReason.TIMED_OUT and not seen.root_seen:
+        if reason in {CloseReason.TIMED_OUT, CloseReason.SHUTDOWN} and not seen.root_seen:
             return f"{reason.value}: no root span"
         return reason.value
 

@@ -166,7 +166,7 @@ def too_many_spans(limit: int) -> MalformedRequest:
 class SpanRefused(Exception):  # noqa: N818 - ends the decoding of one span, and is not an error of ours
     """Ends the decoding of one span; never leaves the decoders."""
 
-    trace_id = span_id = b""
+    trace_id = span_id = parent_span_id = b""
     """The ids of a span that could not be decoded, as far as they can be read."""
 
     def __init__(self, reason: Refusal, what: str) -> None:

@@ -68,11 +68,13 @@ def accepting_only(body: bytes, spans: Sequence[Span]) -> Steps[bytes]:
 def standing_in(lost: Iterable[Span]) -> bytes:
     """Return a request in protobuf with a span for each refused one that is refused, too.
 
-    Such a span has only the trace id and, as its name, the reason. Readers of requests without the refused spans so
-    know that their runs lack spans, and why.
+    Such a span has the trace id and no span id; its name is the reason, and its parent id tells it from others of its
+    trace. Readers of requests without the refused spans so know that their runs lack spans, how many, and why.
     """
-    spans = (SpanMessage(trace_id=each.trace_id, name=STAND_IN + each.name).SerializeToString() for each in lost)
-    inside = b"".join(length_delimited(SPANS, span) for span in spans)
+    spans = (
+        SpanMessage(trace_id=each.trace_id, parent_span_id=each.span_id, name=STAND_IN + each.name) for each in lost
+    )
+    inside = b"".join(length_delimited(SPANS, span.SerializeToString()) for span in spans)
     return length_delimited(RESOURCE_SPANS, length_delimited(SCOPE_SPANS, inside))
 
 

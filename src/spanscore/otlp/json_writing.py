@@ -104,8 +104,8 @@ def writing_metrics(body: bytes) -> Steps[EncodedRecords]:
 def accepted_only_from_json(request: Any, spans: Sequence[Span]) -> EncodedSpans:
     """Return a JSON request (text or parsed) that was decoded to these spans, in protobuf without its refused spans.
 
-    Also leaves out spans that protobuf cannot represent: with attribute values nested some 30 deep, or with wrong types
-    in fields that decoding does not read.
+    Also leaves out spans that protobuf cannot represent, or whose resource or scope it cannot: with attribute values
+    nested some 30 deep, or with wrong types in fields that decoding does not read. Leaves out wrong schema URLs.
     """
     body = request.encode(errors="replace") if isinstance(request, str) else request
     return at_once(accepting_only_from_json(body, spans) if isinstance(body, bytes) else _accepting(body, spans))
@@ -186,11 +186,13 @@ class _Writing:
             return None
 
     def _written_around(self, part: ResourcePart | ScopePart, key: str, message_type: Any) -> Steps[bytes]:
-        url = opened(part.fields.get("schemaUrl"))
-        schema_url = b"" if url is None else text(url, "schemaUrl").encode()
+        schema_url = self._schema_url(opened(part.fields.get("schemaUrl")))
         message = yield from self._messages.around(part.fields, key, message_type)
         written = b"" if message is None else length_delimited(RESOURCE, message.SerializeToString())
         return written + length_delimited(SCHEMA_URL, schema_url) if schema_url else written
+
+    def _schema_url(self, raw: Any) -> bytes:
+        return b"" if raw is None else text(raw, "schemaUrl").encode()
 
     def _item(self, raw: Any, where: str) -> Steps[bytes | None]:
         """Write an item; None if it is refused."""
@@ -217,14 +219,28 @@ class _WritingAccepted(_Writing):
         super().__init__(SpanMessage)
         self._accepted: Final = accepted
         self._judged: Final = JsonMessages(Findings(is_bounded=False))
+        self._unwritable: Final[dict[str, tuple[Refusal, str]]] = {}
+        """Why the resource or the scope around the next spans cannot be written."""
 
     def _around(
         self, part: ResourcePart | ScopePart, key: str, message_type: Any, _scopes: Sequence[ScopePart]
     ) -> Steps[bytes | None]:
+        self._unwritable.pop(key, None)
         try:
             return (yield from self._written_around(part, key, message_type))
-        except (SpanRefused, MalformedRequest):  # what is wrong in it is not judged, or all of its spans are refused
-            return b""
+        except SpanRefused as refused:
+            unwritable = (refused.reason, f"{part.where}.{refused}")
+        except MalformedRequest as error:
+            unwritable = (Refusal.MALFORMED, f"{part.where}.{key}: {error}")
+        try:
+            yield from self._judged.around(part.fields, key, message_type)
+        except SpanRefused:
+            return None  # no span of it was accepted
+        self._unwritable[key] = unwritable
+        return b""
+
+    def _schema_url(self, raw: Any) -> bytes:
+        return super()._schema_url(raw) if isinstance(raw, str) else b""
 
     def _item(self, raw: Any, where: str) -> Steps[bytes | None]:
         if self._accepted is not None:
@@ -234,9 +250,13 @@ class _WritingAccepted(_Writing):
                 return None
             if not self._accepted.is_next(judged):
                 return None
-        try:
-            return (yield from super()._item(raw, where))
-        except MalformedRequest as error:
-            self.findings.refuse(Refusal.MALFORMED, f"{where}: {error}")
-            self.findings.lose(Refusal.MALFORMED, *ids_of(raw, SpanMessage))
-            return None
+        unwritable = next(iter(self._unwritable.values()), None)
+        if unwritable is None:
+            try:
+                return (yield from super()._item(raw, where))
+            except MalformedRequest as error:
+                unwritable = (Refusal.MALFORMED, f"{where}: {error}")
+        reason, why = unwritable
+        self.findings.refuse(reason, why)
+        self.findings.lose(reason, *ids_of(raw, SpanMessage))
+        return None

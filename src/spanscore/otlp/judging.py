@@ -61,7 +61,7 @@ def judging(
                 except SpanRefused as error:
                     refused = _first_refusal(message, error)
                     findings.refuse(refused.reason, f"{where}.spans[{index - 1}]: {refused}")
-                    findings.lose(refused.reason, message.trace_id, message.span_id)
+                    findings.lose(refused.reason, message.trace_id, message.span_id or message.parent_span_id)
                 if in_step < _SPANS_AT_ONCE and findings.values < most_values:
                     continue
             yield

@@ -69,7 +69,8 @@ def json_documents(
             first = left
             document, left = _read(first, lines, max_request_size, log_names)
             if document:
-                yield document._replace(is_cut_off=True) if document.problems and first.is_cut_off else document
+                is_cut_off = first.is_cut_off and document.problems and _is_unfinished(first)
+                yield document._replace(is_cut_off=True) if is_cut_off else document
 
 
 def json_mentions(content: Content, _max_request_size: int) -> Iterator[tuple[int, bytes]]:
@@ -163,6 +164,11 @@ def _read(
     if problem:
         return RecordedDocument(first.number, end, problems=(problem,)), behind
     return _document(b"\n".join(parts), first.number, end, log_names), behind
+
+
+def _is_unfinished(line: _Line) -> bool:
+    """Return whether only the beginning of a request is there; a whole one has another problem."""
+    return line.problem is not None or b'"' in _STRING.sub(rb"\1", line.text) or _brackets_left_open(line.text) > 0
 
 
 def _brackets_left_open(text: bytes) -> int:

@@ -106,7 +106,7 @@ class Recording:
         lines = [f"{plural(len(names), 'file')} left out, {why}: {_first_of(names)}" for why, names in found if names]
         if self._grown:
             grew = f"{plural(len(self._grown), 'file')} grew while being read: {_first_of(self._grown)}"
-            lines.append(f"{grew}; left out is what was appended since the start")
+            lines.append(f"{grew}; the part that was appended since the start is left out")
         return lines
 
     def read(self) -> Iterator[SpanBatch]:
@@ -162,6 +162,11 @@ class Recording:
         self._used: set[str] = set()
         self._grown: list[str] = []
         """The files to which something was appended while they were read."""
+
+    @property
+    def has_grown(self) -> bool:
+        """Whether something was appended to a file while it was read."""
+        return bool(self._grown)
 
     @property
     def problem_count(self) -> int:
@@ -246,12 +251,13 @@ class Recording:
                 meter.reach(file.tell())
                 others += document.is_other
                 total += 1
+            is_shorter = file.tell() < snapshot.size
         if others == total > 0 and source.directory and source.name.lower().endswith(MAY_BE_OTHER):
             self.left_out.append(source)
             del self.problems[problems[0] :]
             self.problems_by_file[source.name] = problems[1]
         meter.finish_file()
-        if snapshot.has_grown() and not is_parquet(source.path):
+        if snapshot.has_grown() and not is_shorter and not is_parquet(source.path):
             self._grown.append(source.name)
         elif snapshot.has_changed():
             self._report(source.name, _WHOLE_FILE, "it changed while it was read: spans may be missing")

@@ -64,14 +64,14 @@ class FileSnapshot(NamedTuple):
 
     source: Source
     state: tuple[int, ...]
-    end: bytes
-    """Its last bytes, by which a file that was appended to is told from one that was written anew."""
+    ends: tuple[bytes, bytes]
+    """Its first and last bytes, by which a file that was appended to is told from one that was written anew."""
 
     @classmethod
     def of(cls, source: Source) -> FileSnapshot:
         """Return a file as it is now."""
         state = source.state
-        return cls(source, state, _last_bytes(source.path, state))
+        return cls(source, state, _ends(source.path, state))
 
     @property
     def size(self) -> int:
@@ -85,20 +85,22 @@ class FileSnapshot(NamedTuple):
     def has_grown(self) -> bool:
         """Return whether something was appended to the file, and nothing else was changed."""
         now = self.source.state
-        is_longer = now[:_SIZE] == self.state[:_SIZE] and now[_SIZE:] > self.state[_SIZE:]
-        return is_longer and _last_bytes(self.source.path, self.state) == self.end
+        is_longer = now[:_SIZE] == self.state[:_SIZE] and now[_SIZE : _SIZE + 1] > self.state[_SIZE : _SIZE + 1]
+        return is_longer and _ends(self.source.path, self.state) == self.ends
 
 
-def _last_bytes(path: Path, state: tuple[int, ...]) -> bytes:
-    """Return the last bytes of the part of a file that had this state; empty if it cannot be read."""
+def _ends(path: Path, state: tuple[int, ...]) -> tuple[bytes, bytes]:
+    """Return the first and last bytes of the part of a file that had this state; empty if it cannot be read."""
     if not state:
-        return b""
+        return b"", b""
+    size = min(_COMPARED, state[_SIZE])
     try:
         with path.open("rb") as file:
-            file.seek(max(0, state[_SIZE] - _COMPARED))
-            return file.read(min(_COMPARED, state[_SIZE]))
+            first = file.read(size)
+            file.seek(state[_SIZE] - size)
+            return first, file.read(size)
     except OSError:
-        return b""
+        return b"", b""
 
 
 def is_recording(name: str) -> bool:

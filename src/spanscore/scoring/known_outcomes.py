@@ -20,6 +20,8 @@ MISSING: Final = (
 
 CUT_OFF: Final = "it was cut off at a limit"
 """Why a run is no example for others whose later spans were not kept."""
+MAY_GO_ON: Final = "it may go on: its root span is not in the part of the files that was read"
+"""Why a run is no example for others of which spans may have been written meanwhile."""
 RESUMED: Final = "the run continues after a pause, and its earlier calls are in another trace"
 """Why a failure that earlier calls could mend is skipped."""
 MAY_PAUSE: Final = "whether the run pauses cannot be told from what is recorded"
@@ -38,9 +40,16 @@ def known_of_spans(score: Score, seen: Completeness) -> Score | Skipped:
     return score if lacks is None or not (score.passed or score.mended_by) else Skipped(lacks)
 
 
-def why_no_example(seen: Completeness) -> str | None:
-    """Return why a run is no example of what its agent does; None if it is one, or may be a part of one."""
-    return CUT_OFF if seen.truncated else _lacking(seen)
+def why_no_example(seen: Completeness, *, has_grown: bool = False) -> str | None:
+    """Return why a run is no example of what its agent does; None if it is one, or may be a part of one.
+
+    Args:
+        seen: how complete the run is.
+        has_grown: whether spans were written while the recording was read.
+    """
+    if seen.truncated:
+        return CUT_OFF
+    return _lacking(seen) or (MAY_GO_ON if has_grown and not seen.root_seen else None)
 
 
 def _lacking(seen: Completeness) -> str | None:

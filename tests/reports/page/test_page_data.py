@@ -289,6 +289,7 @@ def test_where_there_is_no_room_content_goes_first_and_then_the_calls() -> None:
         (CloseReason.SPAN_LIMIT, Completeness(), "span_limit"),
         (CloseReason.ROOT_ENDED, Completeness(parents_missing=3), "3 spans whose parent is missing"),
         (CloseReason.TIMED_OUT, Completeness(root_seen=False, parents_missing=3), "timed_out: no root span"),
+        (CloseReason.SHUTDOWN, Completeness(root_seen=False), "shutdown: no root span"),
         (CloseReason.TIMED_OUT, Completeness(), "timed_out"),
         (CloseReason.TIMED_OUT, Completeness(spans_refused=1), "1 span refused"),
         (CloseReason.ROOT_ENDED, Completeness(spans_refused=3, spans_dropped=2), "1 span refused, 2 spans dropped"),
