@@ -151,6 +151,9 @@ def test_other_signals_are_passed_over(tmp_path: Path) -> None:
     assert (2, []) == (recording.other_signals, recording.problems)
 
 
+ENDS = "the file ends within this request"
+
+
 def test_a_broken_line_costs_only_itself(tmp_path: Path) -> None:
     """Lines before and after a broken one are read, and the problem names file, line and what is wrong."""
     good = [to_json(request) for request in REQUESTS]
@@ -182,7 +185,7 @@ def test_a_broken_line_costs_only_itself(tmp_path: Path) -> None:
         "broken.jsonl:7: not valid JSON: NaN is not JSON; as a double it is written in quotes",
         "broken.jsonl:8: not valid UTF-8 at byte 0",
         "broken.jsonl:9: the request must be an object, not a number",
-        f"broken.jsonl:11: not valid JSON: Expecting ',' delimiter (column {len(good[2]) - 2})",
+        f"broken.jsonl:11: not valid JSON: Expecting ',' delimiter (column {len(good[2]) - 2}); {ENDS}",
     ]
 
 

@@ -21,7 +21,7 @@ from spanscore.otlp.json_typed import decode_typed
 from spanscore.otlp.json_writing import counting_records, logs_to_protobuf
 from spanscore.otlp.slices import at_once
 from spanscore.otlp.strict_json import parse
-from spanscore.recordings._recorded import READ_ERRORS, Content, RecordedDocument, broken, unreadable
+from spanscore.recordings._recorded import READ_ERRORS, Content, CutOff, RecordedDocument, broken, unreadable
 from spanscore.recordings.foreign import from_foreign, is_foreign
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -70,7 +70,7 @@ def json_documents(
             document, left = _read(first, lines, max_request_size, log_names)
             if document:
                 is_cut_off = first.is_cut_off and document.problems and _is_unfinished(first)
-                yield document._replace(is_cut_off=True) if is_cut_off else document
+                yield _cut_off(document) if is_cut_off else document
 
 
 def json_mentions(content: Content, _max_request_size: int) -> Iterator[tuple[int, bytes]]:
@@ -169,6 +169,13 @@ def _read(
 def _is_unfinished(line: _Line) -> bool:
     """Return whether only the beginning of a request is there; a whole one has another problem."""
     return line.problem is not None or b'"' in _STRING.sub(rb"\1", line.text) or _brackets_left_open(line.text) > 0
+
+
+def _cut_off(document: RecordedDocument) -> RecordedDocument:
+    """Return a document in which the file ends, with problems that name this."""
+    found = [(each, f"{each.what}; the file ends within this request") for each in document.problems]
+    problems = [each if isinstance(each, CutOff) else MalformedRequest(what, line=each.line) for each, what in found]
+    return document._replace(is_cut_off=True, problems=problems)
 
 
 def _brackets_left_open(text: bytes) -> int:
