@@ -33,7 +33,8 @@ class ByteBudget:
     is no lock: the worker takes all waiting items and resets the budget, so that no error lasts.
 
     Args:
-        max_bytes: the most bytes that may wait. Half as much again may be accepted if large spans follow small ones.
+        max_bytes: the most bytes that may wait. If large spans come among small ones, more is accepted before the first
+            of them is measured: on average half as much again if each has 256 KiB, in proportion if they are larger.
     """
 
     __slots__ = ("_bytes", "_max_bytes", "_unmeasured", "_wary")
