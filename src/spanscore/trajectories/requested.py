@@ -93,15 +93,14 @@ class Requested:
             self._known_before[span, call_id] = known is not NOT_RECORDED and json_key(known) == self._keys[call_id]
         return NOT_RECORDED if self._known_before[span, call_id] else answer
 
-    def _answer_in_place(self, rank: int) -> Recorded:
-        """Return the result of a request without an id at its place in the messages to the agent's next model.
+    def _answer_in_place(self, rank: int) -> CallReading:
+        """Return the answer to a request without an id at its place in the messages to the agent's next model.
 
         Where a run pauses, the execution in the part that continues may be of this request.
         """
-        if self.resumption.tails or self._tree.pauses:
-            return NOT_RECORDED
-        sent = self._repetitions.of(rank)
-        return NOT_RECORDED if sent is None or sent.answer is None or sent.state != "made" else sent.answer.result
+        paused = self.resumption.tails or self._tree.pauses
+        sent = None if paused else self._repetitions.of(rank)
+        return CallReading() if sent is None or sent.answer is None or sent.state != "made" else sent.answer
 
     @cached_property
     def _repetitions(self) -> Repetitions:
@@ -257,8 +256,8 @@ class Requested:
         """Return the position of the model's span that requested each executed call, for calls that join a request."""
         return {index: self.requests[rank][0] for index, rank in ranks.items() if rank is not None and rank >= 0}
 
-    def unexecuted(self, ranks: Mapping[int, int | None]) -> Iterator[tuple[int, CallRequest, Recorded, int | None]]:
-        """Yield the requests that were answered without an executed call: the model's span, the request, the result.
+    def unexecuted(self, ranks: Mapping[int, int | None]) -> Iterator[tuple[int, SentCall, int | None]]:
+        """Yield the requests that were answered without an executed call: the model's span, the request, the answer.
 
         A framework answers for an unknown tool, or for refused arguments. A request without an answer was never made: a
         client has to run it, a user to approve it, or the run has ended. If an executed call joins no request, any of
@@ -283,10 +282,13 @@ class Requested:
             elif not are_joined and request.call_id not in self.by_provider:
                 continue
             elif request.call_id is None or request.call_id not in made_ids:
-                answer = self._answer_to(span, request) if request.call_id else self._answer_in_place(rank)
-                if answer is not NOT_RECORDED:
+                if request.call_id:
+                    answer = CallReading(result=self._answer_to(span, request), error=self.failure(request.call_id))
+                else:
+                    answer = self._answer_in_place(rank)
+                if answer.result is not NOT_RECORDED:
                     neighbour = before[1] if before is not None and before[0] == span else None
-                    yield span, request, answer, neighbour
+                    yield span, SentCall(request, answer), neighbour
 
     @property
     def has_results(self) -> bool:
