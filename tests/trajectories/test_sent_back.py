@@ -68,6 +68,16 @@ def test_an_unknown_tool_without_an_id() -> None:
     assert refused.error == "no_such_tool is unknown"
 
 
+def test_an_execution_is_of_one_of_two_same_requests_without_an_id() -> None:
+    """A model that is asked once more may ask for the same call: its second answer is sent back."""
+    again = asked("book", PARIS)
+    sent = (assistant(again), results((None, "B-1")))
+
+    (made,) = calls(chat(1, said=(again,)), chat(3, said=(again,)), tool(4, "book", PARIS), chat(6, *sent))
+
+    assert made.span_id is not None
+
+
 def test_ids_that_only_the_messages_have() -> None:
     """An instrumentation may leave the id out of the answer: the next request has it."""
     sent = (assistant(asked("book", PARIS, "c1")), results(("c1", "B-1")))

@@ -17,7 +17,7 @@ from spanscore.trajectories.model_answers import each_once
 from spanscore.trajectories.readings import NONE
 from spanscore.trajectories.repetitions import Repetitions
 from spanscore.trajectories.resumption import Resumption
-from spanscore.trajectories.sent_calls import SentCall
+from spanscore.trajectories.sent_calls import SentCall, content_of
 from spanscore.trajectories.tree import SpanTree
 
 
@@ -101,6 +101,19 @@ class Requested:
         paused = self.resumption.tails or self._tree.pauses
         sent = None if paused else self._repetitions.of(rank)
         return CallReading() if sent is None or sent.answer is None or sent.state != "made" else sent.answer
+
+    def _executed_unanswered(self, made: Iterable[int]) -> Counter[Hashable]:
+        """Return how many executed requests without an id have no answer in place, by content.
+
+        A model may be asked once more: the execution then seems to be of its first answer, and the other one is sent
+        back.
+        """
+        requests = ((rank, self.requests[rank][1]) for rank in made if rank >= 0)
+        return Counter(
+            content_of(request)
+            for rank, request in requests
+            if not request.call_id and self._answer_in_place(rank).result is NOT_RECORDED
+        )
 
     @cached_property
     def _repetitions(self) -> Repetitions:
@@ -276,6 +289,7 @@ class Requested:
         # Some providers count calls from 0 in every answer: an answer to such an id may be to the call that was made.
         made_ids = {self.request(rank).call_id for rank in made}
         before: tuple[int, int] | None = None
+        unanswered: Counter[Hashable] | None = None
         for rank, (span, request) in enumerate(self.requests):
             if rank in made:
                 before = span, made[rank]
@@ -284,8 +298,11 @@ class Requested:
             elif request.call_id is None or request.call_id not in made_ids:
                 if request.call_id:
                     answer = CallReading(result=self._answer_to(span, request), error=self.failure(request.call_id))
-                else:
-                    answer = self._answer_in_place(rank)
+                elif (answer := self._answer_in_place(rank)).result is not NOT_RECORDED:
+                    unanswered = self._executed_unanswered(made) if unanswered is None else unanswered
+                    if unanswered[content_of(request)] > 0:
+                        unanswered[content_of(request)] -= 1
+                        continue
                 if answer.result is not NOT_RECORDED:
                     neighbour = before[1] if before is not None and before[0] == span else None
                     yield span, SentCall(request, answer), neighbour
