@@ -102,7 +102,7 @@ class Requested:
         sent = None if paused else self._repetitions.of(rank)
         return CallReading() if sent is None or sent.answer is None or sent.state != "made" else sent.answer
 
-    def _executed_unanswered(self, made: Iterable[int]) -> Counter[Hashable]:
+    def executed_unanswered(self, made: Iterable[int]) -> Counter[Hashable]:
         """Return how many executed requests without an id have no answer in place, by content.
 
         A model may be asked once more: the execution then seems to be of its first answer, and the other one is sent
@@ -299,7 +299,7 @@ class Requested:
                 if request.call_id:
                     answer = CallReading(result=self._answer_to(span, request), error=self.failure(request.call_id))
                 elif (answer := self._answer_in_place(rank)).result is not NOT_RECORDED:
-                    unanswered = self._executed_unanswered(made) if unanswered is None else unanswered
+                    unanswered = self.executed_unanswered(made) if unanswered is None else unanswered
                     if unanswered[content_of(request)] > 0:
                         unanswered[content_of(request)] -= 1
                         continue
