@@ -39,6 +39,7 @@ UNDECIDED: Final = {
     "langgraph-js-approval-tl": "only the steps of a graph name its tools, and show a refusal and that a run continues",
     "openai-agents-js-approval-sub": "only the empty result of an agent that was called shows that it waits",
     "llama-index-approval-genai": "only the answer of an agent shows a pause, and only its input that it continues",
+    "mastra-approval": "only the result of a call shows that it was refused, in the trace of the whole run",
     "strands-interrupt": "Strands has no switch for content, and only messages show a refusal",
     "strands-interrupt-semconv": "Strands has no switch for content, and only messages show a pause",
 }

@@ -66,6 +66,13 @@ def test_tools_of_ag2() -> None:
     ]
 
 
+def test_a_failure_without_a_result() -> None:
+    """Only the status tells."""
+    (made,) = calls(entity(2, "pay", "tool", parent=0, tool__name="pay", tool__status="failed"))
+
+    assert made.error == "error"
+
+
 def test_tools_of_crewai() -> None:
     """Arguments are printed, and an error is a part of the text to the model."""
     failed = "\nI encountered an error while trying to use the tool. This was the error: full.\n Tool book accepts"

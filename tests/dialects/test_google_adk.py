@@ -220,13 +220,14 @@ def test_a_run_that_continues_has_the_calls_before_it(asked: str, answered: str)
     ]
 
 
+@pytest.mark.parametrize("returned", ["`look_up` tool", "tool `look_up`"])
 @pytest.mark.parametrize("quoted", ["{}", "<<<BEGIN_QUOTED_AGENT_CONTENT>>>\n{}\n<<<END_QUOTED_AGENT_CONTENT>>>"])
 @pytest.mark.parametrize("key", ["gcp.vertex.agent.llm_request", "gen_ai.input.messages"])
-def test_a_run_that_continues_has_the_calls_of_the_agent_that_handed_over(quoted: str, key: str) -> None:
-    """An agent is sent them as texts in the user's role, which begin no turn."""
+def test_a_run_that_continues_has_the_calls_of_the_agent_that_handed_over(quoted: str, key: str, returned: str) -> None:
+    """An agent is sent them as texts in the user's role, which begin no turn. Python and JavaScript word them."""
     told = [
         "[desk] called tool `look_up` with parameters:\n" + quoted.replace("{}", "{'order': 1}"),
-        "[desk] `look_up` tool returned result:\n" + quoted.replace("{}", "{'result': 40}"),
+        f"[desk] {returned} returned result:\n" + quoted.replace("{}", "{'result': 40}"),
         "[desk] said:\n" + quoted.replace("{}", "I hand over."),
     ]
     name = "text" if key.endswith("llm_request") else "content"
@@ -247,6 +248,26 @@ def test_a_run_that_continues_has_the_calls_of_the_agent_that_handed_over(quoted
         ("look_up", {"order": 1}, 40, True),
         ("refund", {}, "ok", False),
     ]
+
+
+@pytest.mark.parametrize("parts", [["For context: my order is 7. Refund it."], ["For context:", "my order is 7"]])
+def test_a_user_may_begin_as_the_text_about_another_agent(parts: list[str]) -> None:
+    """The text begins a turn: the calls before it are of an earlier run, which ended with a result."""
+    asked = {"functionCall": {"id": "c1", "name": "look_up", "args": {}}}
+    answer = {"functionResponse": {"id": "c1", "name": "look_up", "response": {"result": 40}}}
+    contents = [
+        {"role": "user", "parts": [{"text": "What did I order?"}]},
+        {"role": "model", "parts": [asked]},
+        {"role": "user", "parts": [answer]},
+        {"role": "user", "parts": [{"text": each} for each in parts]},
+    ]
+    held = {"gcp.vertex.agent.llm_request": json.dumps({"contents": contents}), "gcp.vertex.agent.llm_response": "{}"}
+    root = span(1, "invocation", scope=SCOPE)
+    called = tool(3, "refund", **content({}, {"result": "ok"}))
+
+    (run,) = read(root, span(2, "call_llm", held, parent=1, scope=SCOPE), called)
+
+    assert ([made.name for made in run.calls], run.uncertain) == (["refund"], ())
 
 
 @pytest.mark.parametrize("answered", [True, False])

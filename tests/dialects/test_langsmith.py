@@ -92,6 +92,17 @@ def test_bytes_of_earlier_versions(encoded: Callable[[str], AttributeValue]) -> 
     ]
 
 
+def test_a_text_that_looks_like_base64() -> None:
+    """A result is left as it is, unless it holds JSON."""
+    made = run(2, "book", "tool", 1)
+
+    (told,) = calls(
+        run(1, "travel", "chain"), made._replace(attributes={**made.attributes, "gen_ai.completion": "W3C0"})
+    )
+
+    assert told.result == "W3C0"
+
+
 def test_a_model_in_bytes() -> None:
     """The calls that it asked for, and their results, are in bytes, too."""
     asked = {"type": "ai", "content": "", "tool_calls": [{"name": "no_such_tool", "args": {"x": 1}, "id": "c1"}]}

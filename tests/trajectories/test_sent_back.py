@@ -21,7 +21,7 @@ def assistant(*requests: dict[str, Any]) -> dict[str, Any]:
     return {"role": "assistant", "parts": list(requests)}
 
 
-def results(*told: tuple[str | None, str]) -> dict[str, Any]:
+def results(*told: tuple[str | None, Any]) -> dict[str, Any]:
     """A message with the results of calls, by their ids."""
     parts = [{"type": "tool_call_response", "response": result} | ({"id": key} if key else {}) for key, result in told]
     return {"role": "tool", "parts": parts}
@@ -58,12 +58,24 @@ def test_without_ids_the_order_tells() -> None:
 def test_an_unknown_tool_without_an_id() -> None:
     """The framework answers at the place of the request, beside calls that it executes."""
     one, other = asked("book", PARIS), asked("no_such_tool", BERN)
-    told = (assistant(one), results((None, "B-1")), assistant(other), results((None, "no_such_tool is unknown")))
+    unknown = {"isError": True, "content": [{"type": "text", "text": "no_such_tool is unknown"}]}
+    told = (assistant(one), results((None, "B-1")), assistant(other), results((None, unknown)))
     spans = [chat(1, said=(one,)), tool(2, "book", PARIS), chat(3, *told[:2], said=(other,)), chat(4, *told)]
 
     made, refused = calls(*spans)
 
-    assert (made.name, refused.name, refused.result) == ("book", "no_such_tool", "no_such_tool is unknown")
+    assert (made.name, refused.name, refused.result) == ("book", "no_such_tool", unknown)
+    assert refused.error == "no_such_tool is unknown"
+
+
+def test_an_execution_is_of_one_of_two_same_requests_without_an_id() -> None:
+    """A model that is asked once more may ask for the same call: its second answer is sent back."""
+    again = asked("book", PARIS)
+    sent = (assistant(again), results((None, "B-1")))
+
+    (made,) = calls(chat(1, said=(again,)), chat(3, said=(again,)), tool(4, "book", PARIS), chat(6, *sent))
+
+    assert made.span_id is not None
 
 
 def test_ids_that_only_the_messages_have() -> None:

@@ -181,6 +181,16 @@ def test_a_finish_reason_proves_a_call(case: str, spans: list[Span], lost: list[
             [0],
         ),
         (
+            "an execution by another name",
+            [RECORDING, model(2, PAY), call(4, "pay_now", result=1), model(6, history=(USER, asks(PAY), OK))],
+            [0],
+        ),
+        (
+            "an execution, asked for twice",
+            [RECORDING, model(2, PAY), model(3, PAY), call(4, result=1), model(6, history=(USER, asks(PAY), OK))],
+            [0],
+        ),
+        (
             "an execution without an id",
             [
                 RECORDING,

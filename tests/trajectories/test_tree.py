@@ -437,3 +437,14 @@ def test_an_agent_beside_its_call_is_below_it() -> None:
         return given_tree(run, called, given_agent(3, agent, parent=1)._replace(end_ns=start_ns(ms))).parents[2]
 
     assert (1, 0, 0) == (parent_of("desk", 9), parent_of("desk", 10), parent_of("other", 9))
+
+
+def test_an_agent_that_is_called_twice_is_below_each_of_its_calls() -> None:
+    """Also while other calls of it, which are over, began in between."""
+    run = given_agent(1, "main")._replace(end_ns=start_ns(40))
+    spans = [run]
+    for number, end in ((2, 20), (4, 5), (7, 9)):
+        spans.append(given_call(number, "desk", parent=1)._replace(end_ns=start_ns(end)))
+    spans += [given_agent(number, "desk", parent=1)._replace(end_ns=start_ns(end)) for number, end in ((6, 18), (8, 9))]
+
+    assert given_tree(*spans).parents[4:] == [1, 3]

@@ -46,7 +46,7 @@ _HAND_OFF: Final = "transfer_to_"
 """The beginning of the names that the OpenAI Agents SDK gives hand-offs without a name of their own."""
 _IN_ANSWERS: Final = tuple(word.encode() for word in messages.WORDS_OF_ANSWERS)
 _NO_ANSWERS: Final = AnswersInMessages({}, {}, {})
-_MESSAGES_KEPT: Final = 1_024
+_MESSAGES_KEPT: Final = 512
 
 
 def reading(said: AttributeValue = None, sent: AttributeValue = None, tools: AttributeValue = None) -> ModelReading:

@@ -8,7 +8,7 @@ from spanscore.contracts import CallReading, CallRequest, Markers, ModelReading,
 from spanscore.dialects import _content as content
 from spanscore.dialects import crewai, openllmetry
 from spanscore.dialects._framework import FrameworkDialect
-from spanscore.model import Span
+from spanscore.model import NOT_RECORDED, Span
 
 _KIND: Final = "agentops.span.kind"
 _ASKED: Final = "AgentOpsSpanKindValues.TOOL"
@@ -64,12 +64,13 @@ def _call(span: Span) -> CallReading:
     failure = None
     if attributes.get(_KIND) == _USAGE:
         result, failure = crewai.told_to_model(content.first_text(attributes, _RESULT))
-    failed = content.text(attributes.get(_STATUS)) in {"error", "failed"}
+    if failure is None and content.text(attributes.get(_STATUS)) in {"error", "failed"}:
+        failure = content.short("" if result is NOT_RECORDED else str(result)) or "error"
     return CallReading(
         name=name or span.name.removesuffix(".tool"),
         arguments=content.from_signature(content.arguments(content.first_text(attributes, _ARGUMENTS))),
         result=result,
-        error=content.error(span) or failure or (content.short(str(result)) or "error" if failed else None),
+        error=content.error(span) or failure,
         error_type=content.error_type(span),
         call_id=content.first_text(attributes, _ID),
     )

@@ -50,9 +50,12 @@ _OF_ADK: Final = frozenset(
 """Of which every tool span has one, unless the tool raised; others may be an application's."""
 _AGENT_RUN: Final = re.compile(r"agent_run \[(.+)\]")
 _OF_ANOTHER: Final = "For context:"
-"""Begins a message in the user's role that tells what another agent did."""
+"""Begins a message in the user's role that tells what another agent did, each part after the agent's name in brackets.
+
+A user may begin so, too.
+"""
 _CALLED: Final = re.compile(r"\[[^]\n]*\] called tool `([^`\n]+)` with parameters:\s*(.+)", re.DOTALL)
-_RETURNED: Final = re.compile(r"\[[^]\n]*\] `([^`\n]+)` tool returned result:\s*(.+)", re.DOTALL)
+_RETURNED: Final = re.compile(r"\[[^]\n]*\] (?:tool )?`([^`\n]+)` (?:tool )?returned result:\s*(.+)", re.DOTALL)
 _QUOTED: Final = re.compile(r"<<<BEGIN_\w+>>>\n(.*)\n<<<END_\w+>>>", re.DOTALL)
 
 
@@ -139,7 +142,7 @@ def _spoken(span: Span) -> Recorded:
 def _of_agent(message: JSON) -> Iterator[JSON]:
     parts = content.field(message, "parts")
     texts = [_text(part) for part in parts] if isinstance(parts, list) else []
-    if not (texts and texts[0].startswith(_OF_ANOTHER)):
+    if not (texts and texts[0].startswith(_OF_ANOTHER) and any(text.startswith("[") for text in texts[1:])):
         yield message
         return
     for text in texts[1:]:

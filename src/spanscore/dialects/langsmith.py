@@ -18,8 +18,8 @@ from spanscore.model import NOT_RECORDED, AttributeValue, Recorded, Span, change
 _KIND: Final = "langsmith.span.kind"
 _PROMPT: Final = "gen_ai.prompt"
 _COMPLETION: Final = "gen_ai.completion"
-_BASE64: Final = ("eyJ", "e30=", "W3", "W10=")
-"""Beginnings of an object or a list in base64."""
+_BASE64: Final = ("eyJ", "e30=", "W3s", "W10=")
+"""Beginnings of an object, or of a list of objects, in base64."""
 _CONTENT: Final = (_PROMPT, _COMPLETION)
 _AGENT: Final = "langsmith.metadata.lc_agent_name"
 _NODE: Final = "langsmith.metadata.langgraph_node"
@@ -92,7 +92,7 @@ def _unpacked(value: AttributeValue) -> str | None:
     """Return the text of bytes, also where a store keeps them as base64: no JSON begins so."""
     if isinstance(value, str) and value.startswith(_BASE64):
         try:
-            value = b64decode(value, validate=True)
+            return b64decode(value, validate=True).decode()
         except ValueError:
             return None
     return value.decode(errors="replace") if isinstance(value, bytes) else None

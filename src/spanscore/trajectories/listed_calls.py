@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from spanscore.contracts import CallReading, CallRequest
-from spanscore.model import NOT_RECORDED, Recorded, ToolCall
+from spanscore.contracts import CallReading
+from spanscore.model import NOT_RECORDED, ToolCall
 from spanscore.trajectories.joined import joined
 from spanscore.trajectories.readings import NONE
 from spanscore.trajectories.requested import Requested
+from spanscore.trajectories.sent_calls import SentCall
 from spanscore.trajectories.tree import SpanTree
 from spanscore.trajectories.withheld import Withheld
 
@@ -40,9 +41,9 @@ def executed_calls(
             ranks[index], calls[index] = rank, reading
         if requested.requests and not tree.not_calls:
             asked = [
-                (index, requested_call(tree, index, request, answer, requested.failure(request.call_id)), before)
-                for index, request, answer, before in requested.unexecuted(ranks)
-                if withheld.state_of(request) is None
+                (index, requested_call(tree, index, sent), before)
+                for index, sent, before in requested.unexecuted(ranks)
+                if withheld.state_of(sent.request) is None
             ]
     in_order = _in_order(tree, ranks) if are_tied else calls
     made = [
@@ -121,27 +122,21 @@ def requested_calls(tree: SpanTree, requested: Requested, withheld: Withheld) ->
     if not requested.requests or tree.calls or tree.parts or tree.not_calls:
         return []
     return [
-        (
-            index,
-            requested_call(tree, index, request, answer.result, answer.error)
-            if answer
-            else requested_call(tree, index, request),
-        )
-        for index, (request, answer) in requested.calls()
-        if (answer is not None or not tree.is_step) and withheld.state_of(request) is None
+        (index, requested_call(tree, index, sent))
+        for index, sent in requested.calls()
+        if (sent.answer is not None or not tree.is_step) and withheld.state_of(sent.request) is None
     ]
 
 
-def requested_call(
-    tree: SpanTree, index: int, request: CallRequest, result: Recorded = NOT_RECORDED, error: str | None = None
-) -> ToolCall:
+def requested_call(tree: SpanTree, index: int, sent: SentCall) -> ToolCall:
     """Return the call that a span requests, as a model's does; its time is the end of that span."""
+    request, answer = sent
     end_ns = tree.spans[index].end_ns
     return ToolCall(
         name=request.name,
         arguments=request.arguments,
-        result=result,
-        error=error,
+        result=NOT_RECORDED if answer is None else answer.result,
+        error=None if answer is None else answer.error,
         call_id=request.call_id,
         start_ns=end_ns,
         end_ns=end_ns,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
@@ -14,6 +15,7 @@ from spanscore.model import NOT_RECORDED, Recorded, StatusCode, ToolCall
 from spanscore.trajectories.model_answers import unrecorded
 from spanscore.trajectories.readings import NONE
 from spanscore.trajectories.requested import Requested
+from spanscore.trajectories.sent_calls import content_of
 from spanscore.trajectories.tree import SpanTree
 
 RUN_THEIR_TOOLS: Final = frozenset(
@@ -134,7 +136,8 @@ def _answered_without_ids(
     """Return for each call without an id whose span was lost the position of the model's span that requested it.
 
     Gemini's calls have no ids: what the next model of the run was sent shows their results by their order. The trace
-    must record executions, as above, and the result must be a tool's.
+    must record executions, as above, and the result must be a tool's. An executed call that joins no request may be any
+    of them.
     """
     made = {rank for rank in ranks.values() if rank is not None}
     unmade = [
@@ -142,7 +145,8 @@ def _answered_without_ids(
         for rank, (index, request) in enumerate(requested.requests)
         if rank not in made and not request.call_id
     ]
-    if not unmade or not (ranks or any(tree.spans[index].scope in RUN_THEIR_TOOLS for index in tree.agents)):
+    are_recorded = ranks or any(tree.spans[index].scope in RUN_THEIR_TOOLS for index in tree.agents)
+    if not unmade or not are_recorded or None in ranks.values():
         return []
     asked_after: dict[int, int] = {}
     of_run: dict[int, int] = {}
@@ -159,7 +163,15 @@ def _answered_without_ids(
         for index in dict.fromkeys(index for index, _ in unmade)
         if index in asked_after
     }
-    return [index for index, request in unmade if _key(request) in have_result.get(index, ())]
+    found = [(index, request) for index, request in unmade if _key(request) in have_result.get(index, ())]
+    others = requested.executed_unanswered(made) if found else Counter[Hashable]()
+    lost = []
+    for index, request in found:
+        if others[content_of(request)] > 0:
+            others[content_of(request)] -= 1
+        else:
+            lost.append(index)
+    return lost
 
 
 def _unasked(tree: SpanTree, run_of: Sequence[int]) -> list[int]:

@@ -14,6 +14,7 @@ from spanscore.trajectories.earlier_calls import EarlierCalls, earlier_calls, sa
 from spanscore.trajectories.listed_calls import requested_call
 from spanscore.trajectories.readings import NONE
 from spanscore.trajectories.resumption import Resumption
+from spanscore.trajectories.sent_calls import SentCall
 from spanscore.trajectories.tree import SpanTree
 from spanscore.trajectories.withheld import Withheld
 
@@ -51,7 +52,7 @@ class PartsOfRuns:
             self._withheld.setdefault(run_of[index], []).append(WithheldCall(call.name or "", state))
             if state == "refused" and call.name:
                 request = CallRequest(name=call.name, arguments=call.arguments, call_id=call.call_id)
-                self._refused.setdefault(run_of[index], []).append(requested_call(tree, index, request))
+                self._refused.setdefault(run_of[index], []).append(requested_call(tree, index, SentCall(request, None)))
         refused = [index for index, state in withheld.spans.items() if state == "refused"]
         self._earlier: Final = self._found_earlier(listed, ranks, refused, told) if resumption.tails else []
         self._earlier_of: Final[dict[int, list[EarlierCalls]]] = {}

@@ -17,7 +17,7 @@ from spanscore.trajectories.model_answers import each_once
 from spanscore.trajectories.readings import NONE
 from spanscore.trajectories.repetitions import Repetitions
 from spanscore.trajectories.resumption import Resumption
-from spanscore.trajectories.sent_calls import SentCall
+from spanscore.trajectories.sent_calls import SentCall, content_of
 from spanscore.trajectories.tree import SpanTree
 
 
@@ -93,15 +93,27 @@ class Requested:
             self._known_before[span, call_id] = known is not NOT_RECORDED and json_key(known) == self._keys[call_id]
         return NOT_RECORDED if self._known_before[span, call_id] else answer
 
-    def _answer_in_place(self, rank: int) -> Recorded:
-        """Return the result of a request without an id at its place in the messages to the agent's next model.
+    def _answer_in_place(self, rank: int) -> CallReading:
+        """Return the answer to a request without an id at its place in the messages to the agent's next model.
 
         Where a run pauses, the execution in the part that continues may be of this request.
         """
-        if self.resumption.tails or self._tree.pauses:
-            return NOT_RECORDED
-        sent = self._repetitions.of(rank)
-        return NOT_RECORDED if sent is None or sent.answer is None or sent.state != "made" else sent.answer.result
+        paused = self.resumption.tails or self._tree.pauses
+        sent = None if paused else self._repetitions.of(rank)
+        return CallReading() if sent is None or sent.answer is None or sent.state != "made" else sent.answer
+
+    def executed_unanswered(self, made: Iterable[int]) -> Counter[Hashable]:
+        """Return how many executed requests without an id have no answer in place, by content.
+
+        A model may be asked once more: the execution then seems to be of its first answer, and the other one is sent
+        back.
+        """
+        requests = ((rank, self.requests[rank][1]) for rank in made if rank >= 0)
+        return Counter(
+            content_of(request)
+            for rank, request in requests
+            if not request.call_id and self._answer_in_place(rank).result is NOT_RECORDED
+        )
 
     @cached_property
     def _repetitions(self) -> Repetitions:
@@ -257,8 +269,8 @@ class Requested:
         """Return the position of the model's span that requested each executed call, for calls that join a request."""
         return {index: self.requests[rank][0] for index, rank in ranks.items() if rank is not None and rank >= 0}
 
-    def unexecuted(self, ranks: Mapping[int, int | None]) -> Iterator[tuple[int, CallRequest, Recorded, int | None]]:
-        """Yield the requests that were answered without an executed call: the model's span, the request, the result.
+    def unexecuted(self, ranks: Mapping[int, int | None]) -> Iterator[tuple[int, SentCall, int | None]]:
+        """Yield the requests that were answered without an executed call: the model's span, the request, the answer.
 
         A framework answers for an unknown tool, or for refused arguments. A request without an answer was never made: a
         client has to run it, a user to approve it, or the run has ended. If an executed call joins no request, any of
@@ -277,16 +289,23 @@ class Requested:
         # Some providers count calls from 0 in every answer: an answer to such an id may be to the call that was made.
         made_ids = {self.request(rank).call_id for rank in made}
         before: tuple[int, int] | None = None
+        unanswered: Counter[Hashable] | None = None
         for rank, (span, request) in enumerate(self.requests):
             if rank in made:
                 before = span, made[rank]
             elif not are_joined and request.call_id not in self.by_provider:
                 continue
             elif request.call_id is None or request.call_id not in made_ids:
-                answer = self._answer_to(span, request) if request.call_id else self._answer_in_place(rank)
-                if answer is not NOT_RECORDED:
+                if request.call_id:
+                    answer = CallReading(result=self._answer_to(span, request), error=self.failure(request.call_id))
+                elif (answer := self._answer_in_place(rank)).result is not NOT_RECORDED:
+                    unanswered = self.executed_unanswered(made) if unanswered is None else unanswered
+                    if unanswered[content_of(request)] > 0:
+                        unanswered[content_of(request)] -= 1
+                        continue
+                if answer.result is not NOT_RECORDED:
                     neighbour = before[1] if before is not None and before[0] == span else None
-                    yield span, request, answer, neighbour
+                    yield span, SentCall(request, answer), neighbour
 
     @property
     def has_results(self) -> bool:

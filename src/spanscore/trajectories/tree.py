@@ -17,6 +17,8 @@ from spanscore.trajectories.left_out_requests import listed_by_next
 from spanscore.trajectories.readings import CUT_NS, NO_READING, NONE, Readings, says_nothing, topmost
 
 _UNKNOWN: Final = -2
+_MOST_AT_ONCE: Final = 8
+"""So many calls of an agent are looked at that began before a run of it."""
 
 
 class SpanTree:
@@ -96,14 +98,17 @@ class SpanTree:
         if there are no spans."""
 
     def _nest_called_agents(self) -> None:
-        """Put an agent's span that stands beside the call of that agent, and within its time, below this call."""
-        called = {(self.parents[index], call.name): index for index, call in self.calls.items()}
+        """Put an agent's span that stands beside a call of that agent, and within its time, below this call."""
+        spans, called = self.spans, dict[tuple[int, str | None], list[int]]()
+        for index, call in self.calls.items():
+            called.setdefault((self.parents[index], call.name), []).append(index)
         for index, agent in self.agents.items():
-            call = called.get((self.parents[index], agent), NONE) if agent else NONE
-            if call not in {NONE, index} and self.parents[index] != NONE:
-                span, around = self.spans[index], self.spans[call]
-                if around.start_ns <= span.start_ns and span.end_ns <= around.end_ns:
-                    self.parents[index] = call
+            beside = called.get((self.parents[index], agent), ()) if agent and self.parents[index] != NONE else ()
+            begun = bisect_right(beside, spans[index].start_ns, key=lambda each: spans[each].start_ns)
+            for each in reversed(beside[max(0, begun - _MOST_AT_ONCE) : begun]):
+                if each != index and spans[index].end_ns <= spans[each].end_ns:
+                    self.parents[index] = each
+                    break
 
     @cached_property
     def call_above(self) -> list[int]:
