@@ -43,7 +43,7 @@ class Cut(NamedTuple):
 
 @dataclass
 class Cuts:
-    """What was found: counts of second parts, and of evaluations."""
+    """The counts of second parts, and of evaluations."""
 
     parts: Counter[str] = field(default_factory=Counter)
     """By whether they are known to continue a run: `resumed`, `unseen` or `unknown`."""

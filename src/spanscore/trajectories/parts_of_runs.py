@@ -164,7 +164,7 @@ class PartsOfRuns:
             "reordered": next((each.reordered for each in earlier if each.below == NONE), ()),
         }
 
-    def _waiting(self, told: Iterable[tuple[int, CallReading | CallRequest, CallState]]) -> Iterator[tuple[int, str]]:
+    def _waiting(self, told: Iterable[_Told]) -> Iterator[tuple[int, str]]:
         """Yield the position of a span and the name for each of the told calls with which the run pauses.
 
         A run has gone on if a model of the same agent, in the same conversation, was asked after the span had ended; of

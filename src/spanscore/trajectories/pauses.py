@@ -18,9 +18,9 @@ from spanscore.trajectories.tree import SpanTree
 def possible(tree: SpanTree) -> Iterator[int]:
     """Yield the spans with which a run may pause; those of no agent only if their agent's span has not ended."""
     found = [index for index in tree.pauses if tree.readings[index].may_wait]
-    above = tree.nearest(tree.agents) if found else ()
     for index in found:
-        if tree.readings[index].is_agent is not False or above[index] == NONE or not tree.spans[above[index]].end_ns:
+        run = tree.run_above[index]
+        if tree.readings[index].is_agent is not False or run == NONE or not tree.spans[run].end_ns:
             yield index
 
 
@@ -176,7 +176,7 @@ def begun_again(tree: SpanTree, calls: Mapping[int, CallReading]) -> Iterator[tu
         tree: the spans.
         calls: by the position of their span, in the order of their start.
     """
-    run_of = tree.nearest(tree.agents)
+    run_of = tree.run_above
     asked_ns: dict[int, int] = {}
     for index in tree.single_requests:
         asked_ns.setdefault(run_of[index], tree.spans[index].start_ns)

@@ -112,7 +112,6 @@ def _last_before(tree: SpanTree, part: int, begun: Sequence[int], told: set[tupl
 def _owners(tree: SpanTree, above: list[int]) -> dict[int, int]:
     """Return for each tool-call span the main span of its call: another one, or itself."""
     owner: dict[int, int] = {}
-    runs = tree.nearest(tree.agents)
     by_call_id: dict[str, int] = {}
     recent: deque[tuple[int, set[str]]] = deque(maxlen=MAX_SIDE_BY_SIDE)
     logged: list[int] = []
@@ -130,7 +129,7 @@ def _owners(tree: SpanTree, above: list[int]) -> dict[int, int]:
             twin != NONE
             and _overlap(tree, twin, index)
             and _is_same_call(tree, twin, index)
-            and not _are_two(tree, runs, twin, index)
+            and not _are_two(tree, twin, index)
         ):
             owner[index] = twin
         else:
@@ -222,8 +221,9 @@ def _overlap(tree: SpanTree, first: int, second: int) -> bool:
     return tree.spans[second].start_ns <= tree.spans[first].end_ns
 
 
-def _are_two(tree: SpanTree, runs: Sequence[int], first: int, second: int) -> bool:
+def _are_two(tree: SpanTree, first: int, second: int) -> bool:
     """Return whether one instrumentation saw both in runs beside each other: an approval was given twice."""
+    runs = tree.run_above
     run, other = runs[first], runs[second]
     is_beside = run != other and NONE not in {run, other} and runs[run] == runs[other]
     return is_beside and tree.spans[first].scope == tree.spans[second].scope

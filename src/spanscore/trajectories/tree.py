@@ -111,6 +111,11 @@ class SpanTree:
                     break
 
     @cached_property
+    def run_above(self) -> list[int]:
+        """The nearest run of an agent above each span; `NONE` if there is none."""
+        return self.nearest(self.agents)
+
+    @cached_property
     def call_above(self) -> list[int]:
         """The nearest call above each span; `NONE` if there is none."""
         return self.nearest(self.calls)
@@ -305,7 +310,7 @@ class SpanTree:
                 for index, name in agents.items()
             }
         )
-        above = self._agent_above if self._named else self.nearest(agents)
+        above = self._agent_above if self._named else self.run_above
         members = [run_of[agent] if agent != NONE else self.root for agent in above]
         tops = set(run_of.values())
         return [index for index in self.order if index in tops], members

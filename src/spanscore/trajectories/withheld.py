@@ -126,7 +126,7 @@ class Withheld:
         """Add uncertain calls whose refusal a model was sent, or after which their agent called no model."""
         spans, agent_of = self._tree.spans, self._tree.agent_of
         last = {agent_of(index): index for index in self._calls}
-        within = self._tree.nearest(self._tree.agents)
+        within = self._tree.run_above
         models = [index for index in self._tree.single_requests if within[index] != NONE]
         latest_within_ns = {within[index]: spans[index].start_ns for index in models}
         for index, call in self._calls.items():
@@ -273,7 +273,7 @@ class Withheld:
         if not self._requested.requests:
             return
         spans, asking = self._tree.spans, self._requested.requests[-1][0]
-        agent = self._tree.nearest(self._tree.agents)[asking]
+        agent = self._tree.run_above[asking]
         is_last = spans[self._tree.models[-1]].start_ns <= max(spans[asking].start_ns, spans[asking].end_ns)
         if is_last and (agent == NONE or not spans[agent].end_ns):
             root = self._tree.root
