@@ -77,6 +77,9 @@ keep:
 """
 _CLIENTS: Final = 4
 _LONGEST_LIFE_S: Final = 0.4
+_LONG_LIVES: Final = 0.1
+_LONG_LIFE_S: Final = 2.5
+"""In this time spans are sent on, and their requests let go of; else each start would replay more than the last one."""
 _KILLED_IN_REPLAY: Final = 0.15
 
 
@@ -296,7 +299,7 @@ def killed(kills: int, *, seed: int = 1, show: bool = False) -> Killed:
             receiver.wait_until_ready()
             if chance.random() >= _KILLED_IN_REPLAY:  # else no request might ever be taken
                 receiver.wait_until_caught_up()
-            time.sleep(chance.uniform(0, _LONGEST_LIFE_S))
+            time.sleep(_LONG_LIFE_S if chance.random() < _LONG_LIVES else chance.uniform(0, _LONGEST_LIFE_S))
             receiver.kill()
             found.kills += 1
             receiver.begin("crash")
